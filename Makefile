@@ -45,9 +45,9 @@ LDLIBS := -Wl,--allow-shlib-undefined -lcrypto -lfmt -lutf8proc -lz
 
 # Kernels are compiled once per instruction set of the machine's architecture; the program chooses at start.
 ifeq ($(shell uname -m),aarch64)
-ISAS := neon
+ISAS := neon neon_blocks
 else
-ISAS := avx512vnni avx512 avx2 sse2 amxbf16 avx512bf16 amxint8
+ISAS := avx512vnni_blocks avx2_blocks avx512vnni avx512 avx2 sse2_blocks sse2 amxbf16 avx512bf16 amxint8
 endif
 ISA_FLAGS_avx2 := -mavx2 -mfma -mf16c
 ISA_FLAGS_avx512 := $(ISA_FLAGS_avx2) -mavx512f -mavx512bw -mavx512cd -mavx512dq -mavx512vl
@@ -64,7 +64,8 @@ ISA_FLAGS_amxint8 := $(ISA_FLAGS_avx512vnni) -mamx-tile -mamx-int8
 ROOMS := $(shell sed -n 's/^\([a-z][a-z_/]*\):.*/\1/p' tests/layers.txt)
 LONGEST := runtime/json_schema tools/serve tools/commands tools/options tools/openai runtime/chat runtime/grammar tools/chat
 KERNELS := $(ISAS:%=runtime/kernels/%)
-UNITS := $(KERNELS) $(LONGEST) runtime/kernels/instruction_sets $(filter-out runtime/kernels $(LONGEST),$(ROOMS))
+INSTRUCTION_SETS := runtime/kernels/instruction_sets runtime/kernels/all_instruction_sets
+UNITS := $(KERNELS) $(LONGEST) $(INSTRUCTION_SETS) $(filter-out runtime/kernels $(LONGEST),$(ROOMS))
 TEST_UNITS := $(foreach room,$(ROOMS:%=tests/%) tests/attacks,$(if $(wildcard $(room)/*.cpp),$(room)))
 ROOM_UNITS := $(filter $(ROOMS),$(UNITS)) $(TEST_UNITS)
 FORMATTED := $(foreach folder,$(ROOMS) $(ROOMS:%=tests/%) tests/support tests/fuzz tests/attacks,$(wildcard $(folder)/*.h $(folder)/*.cpp))
@@ -72,7 +73,7 @@ FORMATTED := $(foreach folder,$(ROOMS) $(ROOMS:%=tests/%) tests/support tests/fu
 # The chat page, whose bytes the assembler puts into the program.
 PAGE := $(BUILD)/tools/serve/page_bytes.o
 
-KERNEL_UNITS := $(KERNELS) runtime/kernels/instruction_sets
+KERNEL_UNITS := $(KERNELS) $(INSTRUCTION_SETS)
 KERNEL_OBJECTS := $(KERNEL_UNITS:%=$(BUILD)/%.o)
 OBJECTS := $(KERNEL_OBJECTS) $(patsubst %,$(BUILD)/%.o,$(filter-out $(KERNEL_UNITS),$(UNITS))) $(PAGE)
 ABI := $(shell sed -n 's/^\#define MINIMIND_ABI //p' runtime/api/minimind.h)
@@ -175,7 +176,7 @@ FORCE:
 
 # Without exceptions, unwinding leaves no weak symbol in the kernels. Under the sanitizers, marking each register of a tile as out
 # of scope would take most of the time of compiling and running them.
-$(KERNELS:%=$(BUILD)/%.o): UNIT_FLAGS = $(OPTIMIZE_KERNELS) $(UNCHECKED) -fno-exceptions $(ISA_FLAGS_$(basename $(notdir $@))) \
+$(KERNELS:%=$(BUILD)/%.o): UNIT_FLAGS = $(OPTIMIZE_KERNELS) $(UNCHECKED) -fno-exceptions $(ISA_FLAGS_$(firstword $(subst _, ,$(basename $(notdir $@))))) \
 	$(if $(SANITIZE),-fno-sanitize-address-use-after-scope)
 # Without -fno-tree-ter GCC 12 computes all products of a block before it adds them, which needs more registers than there
 # are.
@@ -232,7 +233,7 @@ check:
 	@$(MAKE) --no-print-directory WERROR=-Werror test-everything
 
 test-everything: minimind $(BUILD)/minimind_tests $(LIBRARY)
-ifneq ($(words $(ISAS)),1)
+ifneq ($(filter avx2,$(ISAS)),)
 	tests/one_symbol.sh $(KERNELS:%=$(BUILD)/%.o)
 endif
 	$(BUILD)/minimind_tests --gtest_brief=1

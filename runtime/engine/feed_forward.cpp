@@ -72,7 +72,7 @@ void route(const kernels::Table& kernels, const MixtureOfExperts& moe, Matrix<co
   if (own.empty()) return;
   const std::size_t shared = moe.experts.size() - moe.routed_experts;
   const std::size_t per_token = moe.experts_per_token + shared;
-  const Panels<float> router{moe.router.data(), moe.router.elements_per_panel(), moe.routed_experts, x.cols};
+  const Panels<float> router = panels_of<float>(moe.router);
   matmul(kernels, router, router.all(), x.row_range(own), scores.row_range(own));
   for (std::size_t t = own.begin; t < own.end; ++t) {
     std::int32_t* const expert = &routing.expert[t * per_token];

@@ -146,12 +146,11 @@ class Loader {
 
   MixtureOfExperts mixture(const std::string& prefix) {
     const Config& config = checkpoint_.config;
-    MixtureOfExperts moe{
-        .router = std::get<PackedMatrix<float>>(packer_.add(stored(prefix + "gate.weight"), DType::f32)),
-        .experts = {},
-        .routed_experts = config.num_experts,
-        .experts_per_token = config.num_experts_per_tok,
-        .normalize = normalizes_router(config)};
+    MixtureOfExperts moe{.router = packer_.add(stored(prefix + "gate.weight"), DType::f32),
+                         .experts = {},
+                         .routed_experts = config.num_experts,
+                         .experts_per_token = config.num_experts_per_tok,
+                         .normalize = normalizes_router(config)};
     for (std::size_t e = 0; e < config.num_experts; ++e) {
       moe.experts.push_back(feed_forward(fmt::format("{}experts.{}.", prefix, e)));
     }

@@ -35,7 +35,7 @@ struct FeedForward {
 // Each token goes through the experts_per_token experts with the largest softmax(router x), weighted, and through all
 // shared experts, unweighted.
 struct MixtureOfExperts {
-  PackedMatrix<float> router;        // [routed_experts, d]; always f32, so that routing is exact
+  WeightMatrix router;               // [routed_experts, d]; always f32, so that routing is exact
   std::vector<FeedForward> experts;  // the routed ones, then the shared ones
   std::size_t routed_experts = 0;
   std::size_t experts_per_token = 0;

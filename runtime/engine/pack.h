@@ -40,9 +40,6 @@ class Packer {
   void finish(std::size_t threads);
 
  private:
-  template <class Element>
-  WeightMatrix add_as(const StoredTensor& tensor);
-
   HugePageArena& memory_;
   std::vector<std::function<void(std::vector<std::byte>& buffer)>> jobs_;
 };

@@ -3,12 +3,11 @@
 #include <cassert>
 #include <cstddef>
 #include <memory>
+#include <span>
 #include <type_traits>
 #include <utility>
-#include <variant>
 
 #include "runtime/engine/matrix.h"
-#include "runtime/engine/thread_team.h"
 #include "runtime/kernels/kernels.h"
 #include "weights/tensor/dtype.h"
 #include "weights/tensor/half.h"
@@ -37,35 +36,6 @@ constexpr std::size_t elements_of(std::size_t cols) {
   return block_size > 1 ? cols / block_size : cols * kernels::panel_rows;
 }
 
-// A weight matrix laid out for the kernels: panels of 16 rows, in which the 16 values of each column (or, for block
-// types and Bf16Block, the blocks of each 32 or 256 columns) are contiguous. Padding rows in the last panel are zero.
-// 64-byte aligned.
-template <class Element>
-class PackedMatrix {
- public:
-  using element_type = Element;
-
-  // A matrix whose panels are, or will be, at `data`.
-  PackedMatrix(std::size_t rows, std::size_t cols, std::shared_ptr<Element> data)
-      : rows_(rows), cols_(cols), elements_per_panel_(elements_of<Element>(cols)), data_(std::move(data)) {}
-
-  std::size_t rows() const { return rows_; }
-  std::size_t cols() const { return cols_; }
-  std::size_t panels() const { return kernels::panel_count(rows_); }
-  std::size_t elements_per_panel() const { return elements_per_panel_; }
-  std::size_t byte_size() const { return panels() * elements_per_panel_ * sizeof(Element); }
-
-  const Element* data() const { return data_.get(); }
-  Element* panel(std::size_t i) { return data_.get() + i * elements_per_panel_; }
-  const Element* panel(std::size_t i) const { return data_.get() + i * elements_per_panel_; }
-
- private:
-  std::size_t rows_;
-  std::size_t cols_;
-  std::size_t elements_per_panel_;
-  std::shared_ptr<Element> data_;
-};
-
 // A view of the panels of a matrix [rows, cols].
 template <class Element>
 struct Panels {
@@ -93,29 +63,6 @@ void matmul(const kernels::Table& kernels, const Panels<Block>& matrix, Range pa
                                              panels.end, x.data, x.cols, y.rows, y.data, y.cols, continues});
 }
 
-inline void matmul(const kernels::Table& kernels, const Panels<kernels::Bf16Block>& matrix, Range panels,
-                   Matrix<const Bf16> x, Matrix<float> y) {
-  assert(kernels.bf16);
-  kernels.bf16->matmul(
-      {matrix.data, matrix.stride, matrix.rows, panels.begin, panels.end, x.data, x.cols, y.rows, y.data, y.cols});
-}
-
-using WeightMatrix =
-    std::variant<PackedMatrix<float>, PackedMatrix<F16>, PackedMatrix<Bf16>, PackedMatrix<kernels::Bf16Block>,
-                 PackedMatrix<kernels::Q8Block>, PackedMatrix<kernels::Q4Block>, PackedMatrix<kernels::Iq4NlBlock>,
-                 PackedMatrix<kernels::Q41Block>, PackedMatrix<kernels::Q50Block>, PackedMatrix<kernels::Q51Block>,
-                 PackedMatrix<kernels::Q4KBlock>, PackedMatrix<kernels::Q5KBlock>, PackedMatrix<kernels::Q6KBlock>,
-                 PackedMatrix<kernels::Q2KBlock>, PackedMatrix<kernels::Q3KBlock>, PackedMatrix<kernels::Iq4XsBlock>>;
-
-std::size_t rows(const WeightMatrix& matrix);
-std::size_t cols(const WeightMatrix& matrix);
-
-// Returns the bytes of the packed matrix, padding included, which a product with all of it reads.
-std::size_t byte_size(const WeightMatrix& matrix);
-
-// Reads one row as floats into out, [cols].
-void read_row(const WeightMatrix& matrix, std::size_t row, float* out);
-
 // The roundings of an input that products with some matrices require.
 struct Roundings {
   bool to_int8 = false;  // in blocks of 32
@@ -136,15 +83,133 @@ struct Activations {
   }
 };
 
-// Returns the rounding that products with this matrix require: none if they take exact activations.
-Roundings roundings_for(const WeightMatrix& matrix);
+class WeightMatrix;
+
+// How weights of a type are laid out for the kernels and multiplied. A panel has 16 rows, in which the 16 values of
+// each column (or, for block types and Bf16Block, the blocks of each 32 or 256 columns) are contiguous.
+struct MatrixFormat {
+  DType type;           // as they are stored
+  Roundings roundings;  // that products require of their inputs; none if they take exact activations
+  std::size_t (*panel_bytes)(std::size_t cols);
+
+  // Writes up to 16 rows, stored as `type` and `row_size` bytes apart, into their panel, or their first columns.
+  void (*lay_out)(const std::byte* source, std::size_t row_size, std::size_t rows, std::size_t cols, std::byte* panel);
+
+  // Reads row `row` of a panel of `cols` columns as floats into out, [cols].
+  void (*read_row)(const std::byte* panel, std::size_t row, std::size_t cols, float* out);
+
+  // As matmul() below.
+  void (*multiply)(const kernels::Table& kernels, const WeightMatrix& matrix, Range panels, const Activations& x,
+                   Matrix<float> y);
+};
+
+// The formats of this program besides those of f32, f16, bf16 and q8_0, which are always there. Every program defines
+// its list: all_matrix_formats.cpp has that of all block types that the kernels know.
+extern const std::span<const MatrixFormat> more_matrix_formats;
+
+// Returns the format of weights stored as `type`, with products of bf16 or without; null if this program has none.
+const MatrixFormat* find_matrix_format(DType type, bool of_bf16_products = false);
+
+// A weight matrix [rows, cols] laid out for the kernels, in panels of 16 rows. Padding rows in the last panel are zero.
+// 64-byte aligned.
+class WeightMatrix {
+ public:
+  // A matrix whose panels are, or will be, at `data`.
+  WeightMatrix(const MatrixFormat& format, std::size_t rows, std::size_t cols, std::shared_ptr<std::byte> data)
+      : format_(&format), rows_(rows), cols_(cols), panel_bytes_(format.panel_bytes(cols)), data_(std::move(data)) {}
+
+  const MatrixFormat& format() const { return *format_; }
+  std::size_t rows() const { return rows_; }
+  std::size_t cols() const { return cols_; }
+  std::size_t panels() const { return kernels::panel_count(rows_); }
+  std::size_t panel_bytes() const { return panel_bytes_; }
+
+  // The bytes of the panels, padding included, which a product with all of it reads.
+  std::size_t byte_size() const { return panels() * panel_bytes_; }
+
+  std::byte* data() const { return data_.get(); }
+  std::byte* panel(std::size_t i) const { return data_.get() + i * panel_bytes_; }
+
+ private:
+  const MatrixFormat* format_;
+  std::size_t rows_;
+  std::size_t cols_;
+  std::size_t panel_bytes_;
+  std::shared_ptr<std::byte> data_;
+};
+
+// The panels of a matrix of Elements.
+template <class Element>
+Panels<Element> panels_of(const WeightMatrix& matrix) {
+  assert(matrix.format().type == stored_type<Element> && matrix.format().roundings.to_bf16 == is_bf16_block<Element>);
+  return {reinterpret_cast<const Element*>(matrix.data()), elements_of<Element>(matrix.cols()), matrix.rows(),
+          matrix.cols()};
+}
+
+inline std::size_t rows(const WeightMatrix& matrix) {
+  return matrix.rows();
+}
+inline std::size_t cols(const WeightMatrix& matrix) {
+  return matrix.cols();
+}
+inline std::size_t byte_size(const WeightMatrix& matrix) {
+  return matrix.byte_size();
+}
+
+// Reads one row as floats into out, [cols].
+inline void read_row(const WeightMatrix& matrix, std::size_t row, float* out) {
+  matrix.format().read_row(matrix.panel(row / kernels::panel_rows), row % kernels::panel_rows, matrix.cols(), out);
+}
+
+// Returns the rounding that products with this matrix require.
+inline Roundings roundings_for(const WeightMatrix& matrix) {
+  return matrix.format().roundings;
+}
 
 // Returns whether products with this matrix take activations rounded to 8 bits instead of exact ones.
-bool takes_quantized(const WeightMatrix& matrix);
+inline bool takes_quantized(const WeightMatrix& matrix) {
+  return roundings_for(matrix).to_int8;
+}
 
 // Computes y[t] = matrix x[t] for every row t of y [T, rows] (T may be 0), for the columns of y that are rows of the
 // given panels.
-void matmul(const kernels::Table& kernels, const WeightMatrix& matrix, Range panels, const Activations& x,
-            Matrix<float> y);
+inline void matmul(const kernels::Table& kernels, const WeightMatrix& matrix, Range panels, const Activations& x,
+                   Matrix<float> y) {
+  if (y.rows > 0) matrix.format().multiply(kernels, matrix, panels, x, y);
+}
+
+// The format of a type whose elements are Blocks. put(stored, row, out) writes a block as it is in a GGUF file to one
+// row of a kernel's block of 16 rows, which has the same integers and scales in another order; read(block, row, out)
+// computes the values of one row, bit for bit those of dequantize() for the stored block.
+template <class Block, auto put, auto read>
+constexpr MatrixFormat format_of_blocks() {
+  constexpr BlockShape shape = block_shape(stored_type<Block>);
+  static_assert(10 * sizeof(Block) <= 11 * shape.bytes * kernels::panel_rows);
+  return {
+      .type = stored_type<Block>,
+      .roundings = {.to_int8 = true},
+      .panel_bytes = [](std::size_t cols) { return elements_of<Block>(cols) * sizeof(Block); },
+      .lay_out =
+          [](const std::byte* source, std::size_t row_size, std::size_t rows, std::size_t cols, std::byte* panel) {
+            const auto out = reinterpret_cast<Block*>(panel);
+            for (std::size_t row = 0; row < rows; ++row) {
+              for (std::size_t block = 0; block < elements_of<Block>(cols); ++block) {
+                put(source + row * row_size + block * shape.bytes, row, out[block]);
+              }
+            }
+          },
+      .read_row =
+          [](const std::byte* panel, std::size_t row, std::size_t cols, float* out) {
+            const auto blocks = reinterpret_cast<const Block*>(panel);
+            for (std::size_t i = 0; i < elements_of<Block>(cols); ++i) read(blocks[i], row, out + i * shape.elements);
+          },
+      .multiply =
+          [](const kernels::Table& kernels, const WeightMatrix& matrix, Range panels, const Activations& x,
+             Matrix<float> y) {
+            assert(x.quantized.rows == y.rows && x.quantized.cols * kernels::block_cols == matrix.cols());
+            matmul(kernels, panels_of<Block>(matrix), panels, x.quantized, y);
+          },
+  };
+}
 
 }  // namespace minimind

@@ -5,6 +5,7 @@
 #include <cstring>
 
 #include "runtime/kernels/amx-inl.h"
+#include "runtime/kernels/blocks.h"
 #include "runtime/kernels/kernels.h"
 #include "runtime/kernels/tiles-inl.h"
 #include "weights/tensor/dtype.h"
@@ -264,9 +265,9 @@ void multiply_part(const BlockMatmul<Block>& m, const Part& blocks, const Part& 
 }
 
 // `few` is the product by AVX512_VNNI.
-template <class Block, auto few>
+template <class Block, const auto& of_vnni, auto few>
 void matmul(const BlockMatmul<Block>& m) noexcept {
-  if (m.tokens < least_tokens) return (avx512vnni.*few)(m);
+  if (m.tokens < least_tokens) return (of_vnni.*few)(m);
   const std::size_t blocks = m.cols / block_cols;
   const std::size_t strips = parts_for(blocks, strip_blocks),
                     chunks = parts_for(m.tokens, most_tiles * tile_rows + most_left_over);
@@ -315,22 +316,22 @@ float multiply_add(std::int8_t factor, std::size_t rounds) noexcept {
 
 }  // namespace
 
-const Int8Products amxint8 = {
-    .matmul_q8_0 = matmul<Q8Block, &Int8Products::matmul_q8_0>,
-    .matmul_q4_0 = matmul<Q4Block, &Int8Products::matmul_q4_0>,
-    .matmul_iq4_nl = matmul<Iq4NlBlock, &Int8Products::matmul_iq4_nl>,
-    .matmul_q4_1 = nullptr,
-    .matmul_q5_0 = nullptr,
-    .matmul_q5_1 = nullptr,
-    .matmul_q4_k = nullptr,
-    .matmul_q5_k = nullptr,
-    .matmul_q6_k = nullptr,
-    .matmul_q2_k = nullptr,
-    .matmul_q3_k = nullptr,
-    .matmul_iq4_xs = nullptr,
-    .matmul_i8 = matmul<I8Block, &Int8Products::matmul_i8>,
-    .multiply_add = multiply_add,
-    .multiply_adds_per_round = 4 * tile_rows * panel_rows * tile_cols,
+const AmxProducts amxint8 = {
+    .int8 = {.matmul_q8_0 = matmul<Q8Block, avx512vnni, &Int8Products::matmul_q8_0>,
+             .matmul_i8 = matmul<I8Block, avx512vnni, &Int8Products::matmul_i8>,
+             .multiply_add = multiply_add,
+             .multiply_adds_per_round = 4 * tile_rows * panel_rows * tile_cols},
+    .blocks = {.matmul_q4_0 = matmul<Q4Block, avx512vnni_blocks, &BlockProducts::matmul_q4_0>,
+               .matmul_iq4_nl = matmul<Iq4NlBlock, avx512vnni_blocks, &BlockProducts::matmul_iq4_nl>,
+               .matmul_q4_1 = nullptr,
+               .matmul_q5_0 = nullptr,
+               .matmul_q5_1 = nullptr,
+               .matmul_q4_k = nullptr,
+               .matmul_q5_k = nullptr,
+               .matmul_q6_k = nullptr,
+               .matmul_q2_k = nullptr,
+               .matmul_q3_k = nullptr,
+               .matmul_iq4_xs = nullptr},
 };
 
 }  // namespace minimind::kernels

@@ -1,7 +1,7 @@
 // Products by AVX512_VNNI, for the table of AVX-512.
 
 #define MINIMIND_ARCH xsimd::avx512bw
-#include "runtime/kernels/block_matmul-inl.h"
+#include "runtime/kernels/int8_products-inl.h"
 
 namespace minimind::kernels {
 

@@ -1,12 +1,35 @@
 #pragma once
 
 #include <cstddef>
+#include <span>
 
 #include "runtime/kernels/kernels.h"
 
 // Which instruction sets this machine can run.
 
 namespace minimind::kernels {
+
+// A table of kernels, and whether this machine runs it.
+struct InstructionSet {
+  const Table& (*table)();
+  bool (*runs_here)();
+};
+
+// Those of this program, best first; every machine runs the last. Every program defines its list:
+// all_instruction_sets.cpp has that of all.
+extern const std::span<const InstructionSet> instruction_sets;
+
+// Those of f32, f16, bf16 and q8_0 alone: no other blocks, no AMX.
+extern const std::span<const InstructionSet> plain_instruction_sets;
+
+#if defined(__x86_64__)
+bool has_avx2();
+bool has_avx512();
+bool has_vnni();
+
+// Returns the table of AVX-512 with these products of integers.
+Table avx512_with(const Int8Products& products, const char* name);
+#endif
 
 // Returns the tables of this build that this machine can run, best first. Never empty.
 struct TableList {
@@ -18,15 +41,5 @@ TableList runnable();
 // Returns the best of them, or the one that the environment variable MINIMIND_ISA names. Throws std::runtime_error,
 // listing the available ones, if that name is unknown or cannot run here.
 const Table& choose();
-
-// Returns the products of bf16 that this machine can run, best first. May be empty.
-struct Bf16List {
-  const Bf16Products* products[2];
-  std::size_t count;
-};
-Bf16List runnable_bf16();
-
-// Returns `table` with the best of them, or nullptr if there are none or `table` is not the best for this machine.
-const Table* with_bf16(const Table& table);
 
 }  // namespace minimind::kernels

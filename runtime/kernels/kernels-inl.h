@@ -11,7 +11,7 @@
 #include "runtime/kernels/roofline-inl.h"
 #include "runtime/kernels/simd-inl.h"
 #if !defined(__AVX512F__)
-#include "runtime/kernels/block_matmul-inl.h"
+#include "runtime/kernels/int8_products-inl.h"
 #endif
 
 namespace minimind::kernels {
@@ -189,6 +189,7 @@ const Table MINIMIND_TABLE = {
     .activate = activate,
     .add = add,
     .add_scaled = add_scaled,
+    .blocks = nullptr,
     .bf16 = nullptr,
     .read = read,
     .multiply_add = multiply_add,

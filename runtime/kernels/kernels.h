@@ -39,139 +39,9 @@ struct Q8Block {  // w = scale * quant
   std::uint16_t scale[panel_rows];  // binary16
   std::int8_t quant[block_cols / group_cols][panel_rows][group_cols];
 };
-struct NibbleBlock {                // column c < 16 is in the low halves of nibbles[c / 4], c + 16 in the high halves
-  std::uint16_t scale[panel_rows];  // binary16
-  std::uint8_t nibbles[block_cols / group_cols / 2][panel_rows][group_cols];
-};
-struct Q4Block : NibbleBlock {  // w = scale * (nibble - 8)
-  static constexpr DType stored_type = DType::q4_0;
-  static constexpr int centre = 8;
-};
-struct Iq4NlBlock : NibbleBlock {  // w = scale * iq4_nl_codes[nibble]
-  static constexpr DType stored_type = DType::iq4_nl;
-};
 struct I8Block {  // w = quant; the activations include the columns' scales, if any
   std::int8_t quant[block_cols / group_cols][panel_rows][group_cols];
 };
-
-// The other block types of GGUF: parts of 16 or 32 columns with
-//   w = scale * part_scale * (quant - centre) - minimum * part_minimum
-// The factors that a type does not have count as 1, its minimum as 0. A block has 32 columns, or 256 whose parts have
-// integers of their own.
-
-// `bits` bits (1, 2 or 4) of the quants of 32 columns: those of group g are bits g * bits % 8 and up of bytes[g * bits
-// / 8].
-template <std::size_t bits>
-struct BitPlane {
-  std::uint8_t bytes[bits][panel_rows][group_cols];
-};
-template <std::size_t low_bits, std::size_t high_bits>
-struct PlaneQuants {
-  static constexpr int bits = low_bits + high_bits;
-  BitPlane<low_bits> low;
-  BitPlane<high_bits> high;
-};
-template <std::size_t low_bits>
-struct PlaneQuants<low_bits, 0> {
-  static constexpr int bits = low_bits;
-  BitPlane<low_bits> low;
-};
-
-struct Q41Block {
-  static constexpr DType stored_type = DType::q4_1;
-  static constexpr int centre = 0;
-  std::uint16_t scale[panel_rows], minimum[panel_rows];  // binary16, as in all these blocks
-  PlaneQuants<4, 0> quants[1];
-};
-struct Q50Block {
-  static constexpr DType stored_type = DType::q5_0;
-  static constexpr int centre = 16;
-  std::uint16_t scale[panel_rows];
-  PlaneQuants<4, 1> quants[1];
-};
-struct Q51Block {
-  static constexpr DType stored_type = DType::q5_1;
-  static constexpr int centre = 0;
-  std::uint16_t scale[panel_rows], minimum[panel_rows];
-  PlaneQuants<4, 1> quants[1];
-};
-struct Q2KBlock {
-  static constexpr DType stored_type = DType::q2_k;
-  static constexpr int centre = 0;
-  std::uint16_t scale[panel_rows], minimum[panel_rows];
-  std::uint8_t part_scale_and_minimum[16][panel_rows];  // low and high nibble
-  PlaneQuants<2, 0> quants[8];
-};
-struct Q3KBlock {
-  static constexpr DType stored_type = DType::q3_k;
-  static constexpr int centre = 4;
-  std::uint16_t scale[panel_rows];
-  std::int8_t part_scale[16][panel_rows];
-  PlaneQuants<2, 1> quants[8];
-};
-struct Q4KBlock {
-  static constexpr DType stored_type = DType::q4_k;
-  static constexpr int centre = 0;
-  std::uint16_t scale[panel_rows], minimum[panel_rows];
-  std::int8_t part_scale[8][panel_rows], part_minimum[8][panel_rows];
-  PlaneQuants<4, 0> quants[8];
-};
-struct Q5KBlock {
-  static constexpr DType stored_type = DType::q5_k;
-  static constexpr int centre = 0;
-  std::uint16_t scale[panel_rows], minimum[panel_rows];
-  std::int8_t part_scale[8][panel_rows], part_minimum[8][panel_rows];
-  PlaneQuants<4, 1> quants[8];
-};
-struct Q6KBlock {
-  static constexpr DType stored_type = DType::q6_k;
-  static constexpr int centre = 32;
-  std::uint16_t scale[panel_rows];
-  std::int8_t part_scale[16][panel_rows];
-  PlaneQuants<4, 2> quants[8];
-};
-struct Iq4XsBlock {  // w = scale * part_scale * iq4_nl_codes[quant]
-  static constexpr DType stored_type = DType::iq4_xs;
-  static constexpr int centre = 0;
-  std::uint16_t scale[panel_rows];
-  std::int8_t part_scale[8][panel_rows];
-  PlaneQuants<4, 0> quants[8];
-};
-
-// What such a block type has.
-template <class Block>
-concept PartBlock = requires(const Block& block) {
-  block.quants;
-};
-template <class Block>
-concept HasMinima = requires(const Block& block) {
-  block.minimum;
-};
-template <class Block>
-concept HasScalesOfParts = requires(const Block& block) {
-  block.part_scale;
-};
-template <class Block>
-concept HasMinimaOfParts = requires(const Block& block) {
-  block.part_minimum;
-};
-template <class Block>
-concept HasNibblesOfParts = requires(const Block& block) {
-  block.part_scale_and_minimum;
-};
-template <class Block>
-concept HasCodes = std::is_same_v<Block, Iq4NlBlock> || std::is_same_v<Block, Iq4XsBlock>;
-
-// How many times 32 columns it has, and the parts of 32 columns: one or two.
-template <PartBlock Block>
-inline constexpr std::size_t blocks_of_32 = std::extent_v<decltype(Block::quants)>;
-template <class Block>
-inline constexpr std::size_t parts_of_32 = 1;
-template <HasScalesOfParts Block>
-inline constexpr std::size_t parts_of_32<Block> = std::extent_v<decltype(Block::part_scale)> / blocks_of_32<Block>;
-template <HasNibblesOfParts Block>
-inline constexpr std::size_t parts_of_32<Block> =
-    std::extent_v<decltype(Block::part_scale_and_minimum)> / blocks_of_32<Block>;
 
 // bf16 weights for products of bf16: two columns of a row are contiguous, because one instruction multiplies and adds
 // two. The last block of a panel is padded with zeros.
@@ -250,26 +120,17 @@ struct Bf16Products {
 
 using Activation = HiddenAct;
 
-// Products of block-quantised weights with 8-bit activations, which an instruction set may add to the table of another.
+// Products of weights of 8 bits with 8-bit activations, which an instruction set may add to the table of another.
 struct Int8Products {
   void (*matmul_q8_0)(const BlockMatmul<Q8Block>&) noexcept;
-  void (*matmul_q4_0)(const BlockMatmul<Q4Block>&) noexcept;
-  void (*matmul_iq4_nl)(const BlockMatmul<Iq4NlBlock>&) noexcept;
-  void (*matmul_q4_1)(const BlockMatmul<Q41Block>&) noexcept;
-  void (*matmul_q5_0)(const BlockMatmul<Q50Block>&) noexcept;
-  void (*matmul_q5_1)(const BlockMatmul<Q51Block>&) noexcept;
-  void (*matmul_q4_k)(const BlockMatmul<Q4KBlock>&) noexcept;
-  void (*matmul_q5_k)(const BlockMatmul<Q5KBlock>&) noexcept;
-  void (*matmul_q6_k)(const BlockMatmul<Q6KBlock>&) noexcept;
-  void (*matmul_q2_k)(const BlockMatmul<Q2KBlock>&) noexcept;
-  void (*matmul_q3_k)(const BlockMatmul<Q3KBlock>&) noexcept;
-  void (*matmul_iq4_xs)(const BlockMatmul<Iq4XsBlock>&) noexcept;
   void (*matmul_i8)(const BlockMatmul<I8Block>&) noexcept;
 
   // As Table::multiply_add(), with 8-bit integers, 1 times `factor`, in the fastest way of this instruction set.
   float (*multiply_add)(std::int8_t factor, std::size_t rounds) noexcept;
   std::size_t multiply_adds_per_round;
 };
+
+struct BlockProducts;  // of the other block types, blocks.h
 
 // Every inner loop of the engine, compiled once per instruction set. All are single-threaded and noexcept. Pointers
 // need no alignment, and lengths may be any number unless stated.
@@ -307,7 +168,8 @@ struct Table {
   void (*add)(float* x, const float* y, std::size_t n) noexcept;                      // x += y
   void (*add_scaled)(float* x, const float* y, float scale, std::size_t n) noexcept;  // x += scale * y
 
-  const Bf16Products* bf16;  // nullptr except in tables of with_bf16(), instruction_sets.h
+  const BlockProducts* blocks;  // nullptr except in tables of all_instruction_sets.cpp
+  const Bf16Products* bf16;     // nullptr except in tables of with_bf16(), all_instruction_sets.h
 
   // The limits of the machine, as a reference for measurements. read() adds n floats; multiply_add() multiplies and
   // adds in registers only, the stated number of times per round. Both return a sum, so that no compiler omits the
@@ -321,24 +183,16 @@ struct Table {
   void matmul(const Matmul<F16>& m) const noexcept { matmul_f16(m); }
   void matmul(const Matmul<Bf16>& m) const noexcept { matmul_bf16(m); }
   void matmul(const BlockMatmul<Q8Block>& m) const noexcept { int8.matmul_q8_0(m); }
-  void matmul(const BlockMatmul<Q4Block>& m) const noexcept { int8.matmul_q4_0(m); }
-  void matmul(const BlockMatmul<Iq4NlBlock>& m) const noexcept { int8.matmul_iq4_nl(m); }
-  void matmul(const BlockMatmul<Q41Block>& m) const noexcept { int8.matmul_q4_1(m); }
-  void matmul(const BlockMatmul<Q50Block>& m) const noexcept { int8.matmul_q5_0(m); }
-  void matmul(const BlockMatmul<Q51Block>& m) const noexcept { int8.matmul_q5_1(m); }
-  void matmul(const BlockMatmul<Q4KBlock>& m) const noexcept { int8.matmul_q4_k(m); }
-  void matmul(const BlockMatmul<Q5KBlock>& m) const noexcept { int8.matmul_q5_k(m); }
-  void matmul(const BlockMatmul<Q6KBlock>& m) const noexcept { int8.matmul_q6_k(m); }
-  void matmul(const BlockMatmul<Q2KBlock>& m) const noexcept { int8.matmul_q2_k(m); }
-  void matmul(const BlockMatmul<Q3KBlock>& m) const noexcept { int8.matmul_q3_k(m); }
-  void matmul(const BlockMatmul<Iq4XsBlock>& m) const noexcept { int8.matmul_iq4_xs(m); }
   void matmul(const BlockMatmul<I8Block>& m) const noexcept { int8.matmul_i8(m); }
+  template <class Block>
+  void matmul(const BlockMatmul<Block>& m) const noexcept {
+    multiply(*blocks, m);  // blocks.h
+  }
 };
 
 #if defined(__x86_64__)
-extern const Table sse2, avx2, avx512;          // avx512 without int8 products; see runnable() in instruction_sets.h
-extern const Int8Products avx512vnni, amxint8;  // amxint8 lacks products, for which avx512vnni's are taken
-extern const Bf16Products avx512bf16, amxbf16;
+extern const Table sse2, avx2, avx512;  // avx512 without int8 products; see instruction_sets.h
+extern const Int8Products avx512vnni;
 #elif defined(__aarch64__)
 extern const Table neon;
 #endif

@@ -1,6 +1,6 @@
 #pragma once
 
-// Included by block_matmul-inl.h only: products of block types whose quants are bit planes, in parts of 16 or 32
+// Included by all_blocks-inl.h only: products of block types whose quants are bit planes, in parts of 16 or 32
 // columns that have a scale and perhaps a minimum each. Products of up to 256 columns, a strip, are added by
 // themselves: first the minima, then the parts in order, one fma each, then their sum to that of the strips before. For
 // a single token the quants are taken from their planes in registers. For several, a strip is unpacked once, and one
@@ -9,8 +9,8 @@
 
 #include <type_traits>
 
+#include "runtime/kernels/blocks.h"
 #include "runtime/kernels/int8_dot-inl.h"
-#include "runtime/kernels/kernels.h"
 #include "runtime/kernels/matmul-inl.h"
 #include "runtime/kernels/tiles-inl.h"
 #include "weights/tensor/dtype.h"

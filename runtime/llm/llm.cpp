@@ -9,6 +9,7 @@
 #include "runtime/constraint/grammar_constraint.h"
 #include "runtime/engine/load_model.h"
 #include "runtime/generate/generate.h"
+#include "runtime/kernels/all_instruction_sets.h"
 #include "runtime/kernels/instruction_sets.h"
 #include "runtime/tokenizer/files.h"
 #include "weights/base/error.h"

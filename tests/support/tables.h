@@ -2,6 +2,7 @@
 
 #include <vector>
 
+#include "runtime/kernels/all_instruction_sets.h"
 #include "runtime/kernels/instruction_sets.h"
 #include "runtime/kernels/kernels.h"
 

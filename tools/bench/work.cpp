@@ -41,7 +41,7 @@ Work work_of(const FeedForward& ffn) {
 
 // The work with `routed` of the routed experts, which have equal sizes, and the shared ones.
 Work work_of(const MixtureOfExperts& moe, std::size_t routed) {
-  const PackedMatrix<float>& router = moe.router;
+  const WeightMatrix& router = moe.router;
   Work work{static_cast<double>(router.byte_size()), 2.0 * static_cast<double>(router.rows() * router.cols())};
   work += static_cast<double>(routed) * work_of(moe.experts.front());
   for (std::size_t e = moe.routed_experts; e < moe.experts.size(); ++e) work += work_of(moe.experts[e]);

@@ -116,8 +116,7 @@ constexpr BlockFormat only_read() {
   return only_read<type>(read_blocks<type, read>);
 }
 
-constexpr BlockFormat all_formats[] = {
-    q8_0_format,
+constexpr BlockFormat formats[] = {
     written<DType::q4_0>(8),
     written<DType::q5_0>(16),
     // The minimum is one of the values.
@@ -150,6 +149,6 @@ constexpr BlockFormat all_formats[] = {
 
 }  // namespace
 
-constinit const std::span<const BlockFormat> block_formats = all_formats;
+constinit const std::span<const BlockFormat> more_block_formats = formats;
 
 }  // namespace minimind

@@ -20,18 +20,6 @@ struct Q8_0 {
 };
 static_assert(sizeof(Q8_0) == block_shape(DType::q8_0).bytes);
 
-const BlockFormat* find_format(DType type) {
-  const auto format = std::ranges::find(block_formats, type, &BlockFormat::type);
-  return format == block_formats.end() ? nullptr : &*format;
-}
-
-const BlockFormat& format_of(DType type) {
-  if (const BlockFormat* const format = find_format(type)) return *format;
-  throw Error(fmt::format("this program does not have blocks of {}", name_of(type)));
-}
-
-}  // namespace
-
 void read_q8_0(const std::byte* blocks, std::size_t count, float* out) {
   for (std::size_t i = 0; i < count; i += quantized_values, blocks += sizeof(Q8_0)) {
     Q8_0 block;
@@ -58,6 +46,22 @@ void write_q8_0(const float* values, std::size_t count, std::byte* out) {
     std::memcpy(out, &block, sizeof block);
   }
 }
+
+// As the `gguf` package writes it.
+constexpr BlockFormat q8_0_format{DType::q8_0, read_q8_0, write_q8_0, 127};
+
+const BlockFormat* find_format(DType type) {
+  if (type == DType::q8_0) return &q8_0_format;
+  const auto format = std::ranges::find(more_block_formats, type, &BlockFormat::type);
+  return format == more_block_formats.end() ? nullptr : &*format;
+}
+
+const BlockFormat& format_of(DType type) {
+  if (const BlockFormat* const format = find_format(type)) return *format;
+  throw Error(fmt::format("this program does not have blocks of {}", name_of(type)));
+}
+
+}  // namespace
 
 bool can_quantize(DType type) {
   const BlockFormat* const format = find_format(type);

@@ -17,13 +17,9 @@ struct BlockFormat {
   float scale_divisor = 0;
 };
 
-// The formats of this program. Every program defines its list: all_block_formats.cpp has that of all of GGUF's.
-extern const std::span<const BlockFormat> block_formats;
-
-// q8_0, bit for bit as the `gguf` package writes it: a binary16 and 32 integers, of which it is the scale.
-void read_q8_0(const std::byte* blocks, std::size_t count, float* out);
-void write_q8_0(const float* values, std::size_t count, std::byte* out);
-inline constexpr BlockFormat q8_0_format{DType::q8_0, read_q8_0, write_q8_0, 127};
+// The formats of this program besides q8_0, which is always there. Every program defines its list:
+// all_block_formats.cpp has that of all of GGUF's.
+extern const std::span<const BlockFormat> more_block_formats;
 
 // Returns true if quantize can write this type.
 bool can_quantize(DType type);

@@ -51,18 +51,16 @@ struct BlockShape {
   std::size_t bytes;
 };
 
-// One row per DType, in their order: its name, its block shape, and whether matrices are multiplied as it, see
-// has_kernel.
+// One row per DType, in their order: its name and its block shape.
 struct DTypeRow {
   DType type;
   std::string_view name;
   BlockShape block;
-  bool has_kernel = false;
 };
 inline constexpr DTypeRow dtype_rows[] = {
-    {DType::f32, "f32", {1, 4}, true},
-    {DType::f16, "f16", {1, 2}, true},
-    {DType::bf16, "bf16", {1, 2}, true},
+    {DType::f32, "f32", {1, 4}},
+    {DType::f16, "f16", {1, 2}},
+    {DType::bf16, "bf16", {1, 2}},
     {DType::f64, "f64", {1, 8}},
     {DType::i64, "i64", {1, 8}},
     {DType::i32, "i32", {1, 4}},
@@ -70,18 +68,18 @@ inline constexpr DTypeRow dtype_rows[] = {
     {DType::i8, "i8", {1, 1}},
     {DType::u8, "u8", {1, 1}},
     {DType::boolean, "bool", {1, 1}},
-    {DType::q8_0, "q8_0", {32, 34}, true},
-    {DType::q4_0, "q4_0", {32, 18}, true},
-    {DType::q4_1, "q4_1", {32, 20}, true},
-    {DType::q5_0, "q5_0", {32, 22}, true},
-    {DType::q5_1, "q5_1", {32, 24}, true},
-    {DType::q4_k, "q4_k", {256, 144}, true},
-    {DType::q5_k, "q5_k", {256, 176}, true},
-    {DType::q6_k, "q6_k", {256, 210}, true},
-    {DType::iq4_nl, "iq4_nl", {32, 18}, true},
-    {DType::q2_k, "q2_k", {256, 84}, true},
-    {DType::q3_k, "q3_k", {256, 110}, true},
-    {DType::iq4_xs, "iq4_xs", {256, 136}, true},
+    {DType::q8_0, "q8_0", {32, 34}},
+    {DType::q4_0, "q4_0", {32, 18}},
+    {DType::q4_1, "q4_1", {32, 20}},
+    {DType::q5_0, "q5_0", {32, 22}},
+    {DType::q5_1, "q5_1", {32, 24}},
+    {DType::q4_k, "q4_k", {256, 144}},
+    {DType::q5_k, "q5_k", {256, 176}},
+    {DType::q6_k, "q6_k", {256, 210}},
+    {DType::iq4_nl, "iq4_nl", {32, 18}},
+    {DType::q2_k, "q2_k", {256, 84}},
+    {DType::q3_k, "q3_k", {256, 110}},
+    {DType::iq4_xs, "iq4_xs", {256, 136}},
     {DType::iq3_s, "iq3_s", {256, 110}},
     {DType::iq3_xxs, "iq3_xxs", {256, 98}},
     {DType::iq2_s, "iq2_s", {256, 82}},
@@ -122,12 +120,6 @@ constexpr bool is_block_type(DType type) {
 // Returns true for f32, f16 and bf16, the types that weights are trained and computed in.
 constexpr bool is_float_type(DType type) {
   return type == DType::f32 || type == DType::f16 || type == DType::bf16;
-}
-
-// Returns true for the types that the kernels multiply matrices as: these stay in memory as they are stored. The
-// matrices of other types are kept as f32.
-constexpr bool has_kernel(DType type) {
-  return row_of(type).has_kernel;
 }
 
 // iq4_nl: w = scale * iq4_nl_codes[quant], with 4-bit quants and one binary16 scale per 32 values. The codes are denser

@@ -48,7 +48,7 @@ TestAttention random_attention(std::size_t head_dim, std::size_t heads, std::siz
 }
 
 Attention without_norms() {
-  const PackedMatrix<float> nothing(0, 0, nullptr);
+  const WeightMatrix nothing(*find_matrix_format(DType::f32), 0, 0, nullptr);
   return {nothing, nothing, nothing, nothing, {}, {}};
 }
 

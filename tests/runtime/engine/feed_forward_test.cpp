@@ -72,7 +72,7 @@ TestMoe random_moe(const Sizes& sizes, std::mt19937& random) {
   TestMatrix router = random_matrix(sizes.experts, sizes.hidden, random);
   TestMoe test{std::move(router.values),
                {},
-               {.router = std::get<PackedMatrix<float>>(std::move(router.packed)),
+               {.router = std::move(router.packed),
                 .experts = {},
                 .routed_experts = sizes.experts,
                 .experts_per_token = sizes.per_token,
@@ -116,7 +116,7 @@ std::vector<double> moe_of(const TestMoe& test, const std::vector<double>& x) {
 
 // A model of one layer that has only the feed-forward half.
 Model model_with(const MixtureOfExperts& moe, const Sizes& sizes) {
-  const PackedMatrix<float> nothing(0, 0, nullptr);
+  const WeightMatrix nothing(*find_matrix_format(DType::f32), 0, 0, nullptr);
   Model model{
       .config = {}, .rope = {}, .embed_tokens = nothing, .layers = {}, .norm = {}, .lm_head = {}, .type_fallbacks = {}};
   model.config.hidden_size = sizes.hidden;

@@ -49,8 +49,8 @@ TEST(TypeFallbacks, HasOneLinePerReason) {
   EXPECT_EQ(english(model.type_fallbacks),
             Lines{"2 tensors (first: model.layers.0.mlp.down_proj.weight) as f16: iq4_nl requires "
                   "a multiple of 32 columns"});
-  EXPECT_TRUE(std::holds_alternative<PackedMatrix<F16>>(std::get<FeedForward>(model.layers[1].mlp).down_proj));
-  EXPECT_TRUE(std::holds_alternative<PackedMatrix<kernels::Iq4NlBlock>>(model.layers[1].attention.o_proj));
+  EXPECT_EQ(std::get<FeedForward>(model.layers[1].mlp).down_proj.format().type, DType::f16);
+  EXPECT_EQ(model.layers[1].attention.o_proj.format().type, DType::iq4_nl);
 }
 
 // As llama.cpp's quantiser: blocks of 32 values with about as many bits.
@@ -59,9 +59,8 @@ TEST(TypeFallbacks, AreShorterBlocksIf256DoNotDivideTheColumns) {
   EXPECT_EQ(english(model.type_fallbacks),
             Lines{"2 tensors (first: model.layers.0.mlp.down_proj.weight) as q5_0: q4_k requires "
                   "a multiple of 256 columns"});
-  EXPECT_TRUE(
-      std::holds_alternative<PackedMatrix<kernels::Q50Block>>(std::get<FeedForward>(model.layers[1].mlp).down_proj));
-  EXPECT_TRUE(std::holds_alternative<PackedMatrix<kernels::Q4KBlock>>(model.layers[1].attention.o_proj));
+  EXPECT_EQ(std::get<FeedForward>(model.layers[1].mlp).down_proj.format().type, DType::q5_0);
+  EXPECT_EQ(model.layers[1].attention.o_proj.format().type, DType::q4_k);
 }
 
 TEST(TypeFallbacks, NamesTheMatrixWithTooLargeValues) {
@@ -159,8 +158,7 @@ TEST(LoadReplacement, WritesToTheMemoryOfTheRunningModelOnlyIfItSucceeds) {
   again = memory.again();
   const Model replacement = load_replacement(running.config, next, std::nullopt, 2, Compute::f32, again);
   EXPECT_EQ(first_embedding(replacement), std::vector<float>(256, 2.0f));
-  EXPECT_EQ(std::get<PackedMatrix<float>>(replacement.embed_tokens).data(),
-            std::get<PackedMatrix<float>>(running.embed_tokens).data());
+  EXPECT_EQ(replacement.embed_tokens.data(), running.embed_tokens.data());
 }
 
 // Packing reads the file on several threads, none of which may end with an exception.

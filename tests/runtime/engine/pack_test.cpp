@@ -84,21 +84,13 @@ std::vector<float> rounded(std::vector<float> values, DType type) {
   return values;
 }
 
-std::size_t bytes_of(const WeightMatrix& matrix) {
-  return std::visit(
-      []<class Element>(const PackedMatrix<Element>& m) {
-        return m.panels() * m.elements_per_panel() * sizeof(Element);
-      },
-      matrix);
-}
-
 const std::byte* data_of(const WeightMatrix& matrix) {
-  return std::visit([](const auto& m) { return reinterpret_cast<const std::byte*>(m.data()); }, matrix);
+  return matrix.data();
 }
 
 TEST(PackedMatrix, KeepsTheBitsOfTypesWithAKernel) {
   for (const DTypeRow& type : dtype_rows) {
-    if (!has_kernel(type.type)) continue;
+    if (!find_matrix_format(type.type)) continue;
     const std::size_t columns = type.block.elements == 256 ? 512 : 96;
     const StoredTensor tensor = random_bytes(type.type, {37, columns}, 1);
     EXPECT_EQ(packed_type(tensor, std::nullopt, 1), type.type);
@@ -110,9 +102,9 @@ TEST(PackedMatrix, KeepsTheBitsOfTypesWithAKernel) {
 // Of 48 rows, the last panel's padding included.
 TEST(PackedMatrix, TakesAsManyBytesAsAFileOrOneMoreForEachSixBitInteger) {
   for (const DTypeRow& type : dtype_rows) {
-    if (!has_kernel(type.type)) continue;
+    if (!find_matrix_format(type.type)) continue;
     const std::size_t in_file = 48 * 512 / type.block.elements * type.block.bytes;
-    const std::size_t packed = bytes_of(pack(random_bytes(type.type, {37, 512}, 1), std::nullopt, 1));
+    const std::size_t packed = byte_size(pack(random_bytes(type.type, {37, 512}, 1), std::nullopt, 1));
     const bool six_bits =
         type.type == DType::q3_k || type.type == DType::q4_k || type.type == DType::q5_k || type.type == DType::iq4_xs;
     EXPECT_GE(packed, in_file) << type.name;
@@ -156,7 +148,7 @@ TEST(PackedMatrix, ForProductsOfBf16IsRoundedOnceAndPaddedWithZeros) {
         const WeightMatrix matrix = pack(tensor, type, 1, Compute::bf16);
         expect_same_bits(all_rows(matrix), rounded(to_floats(tensor), DType::bf16), std::string(name_of(from)));
         const std::size_t values = 37 * columns, places = 48 * kernels::block_count(columns) * kernels::block_cols;
-        ASSERT_EQ(bytes_of(matrix), 2 * places);
+        ASSERT_EQ(byte_size(matrix), 2 * places);
         std::size_t zeros = 0;
         for (std::size_t i = 0; i < places; ++i) zeros += load_element<std::uint16_t>(data_of(matrix), i) == 0;
         EXPECT_GE(zeros, places - values) << columns << " columns";
@@ -171,16 +163,16 @@ TEST(PackedMatrix, PaddingRowsAreZero) {
     for (const DType type : requested_types) {
       const WeightMatrix matrix = pack(tensor, type, 1);
       // Products do not show the padding, so this reads its bytes: all of lanes 1 to 15.
-      const std::size_t lane_bytes = bytes_of(matrix) / 16;
+      const std::size_t lane_bytes = byte_size(matrix) / 16;
       std::size_t zeros = 0;
-      for (std::size_t i = 0; i < bytes_of(matrix); ++i) zeros += data_of(matrix)[i] == std::byte{0};
+      for (std::size_t i = 0; i < byte_size(matrix); ++i) zeros += data_of(matrix)[i] == std::byte{0};
       EXPECT_GE(zeros, 15 * lane_bytes) << name_of(from) << " as " << name_of(type);
     }
   }
   for (const DType type : part_types) {
     const WeightMatrix matrix = pack(random_bytes(type, {1, 256}, 8), std::nullopt, 1);
-    const std::size_t zeros = std::count(data_of(matrix), data_of(matrix) + bytes_of(matrix), std::byte{0});
-    EXPECT_GE(zeros, 15 * bytes_of(matrix) / 16) << name_of(type);
+    const std::size_t zeros = std::count(data_of(matrix), data_of(matrix) + byte_size(matrix), std::byte{0});
+    EXPECT_GE(zeros, 15 * byte_size(matrix) / 16) << name_of(type);
   }
 }
 
@@ -188,7 +180,7 @@ TEST(PackedMatrix, ThreadsDoNotChangeABit) {
   const StoredTensor tensor = random_tensor(DType::f32, {700, 96}, 6);
   for (const DType type : requested_types) {
     const WeightMatrix alone = pack(tensor, type, 1), together = pack(tensor, type, 3);
-    EXPECT_EQ(std::memcmp(data_of(alone), data_of(together), bytes_of(alone)), 0) << name_of(type);
+    EXPECT_EQ(std::memcmp(data_of(alone), data_of(together), byte_size(alone)), 0) << name_of(type);
   }
 }
 

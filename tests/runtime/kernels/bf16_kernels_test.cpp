@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "runtime/engine/pack.h"
+#include "runtime/kernels/all_instruction_sets.h"
 #include "runtime/kernels/instruction_sets.h"
 #include "tests/runtime/kernels/random_floats.h"
 #include "tests/support/epsilon.h"

@@ -142,14 +142,14 @@ TEST_P(Kernels, ASumOfBlocksIsContinued) {
   constexpr std::size_t rows = 41, cols = 1120, first_cols = 64, most = 70;
   const std::vector<float> w = random_floats(rows * cols, 9), x = random_floats(most * cols, 10);
   const WeightMatrix matrix = pack(stored(w, rows, cols, DType::f32), DType::q8_0, 1);
-  const auto& packed = std::get<PackedMatrix<kernels::Q8Block>>(matrix);
+  const Panels<kernels::Q8Block> packed = panels_of<kernels::Q8Block>(matrix);
   for (const std::size_t tokens : {1, 9, 15, 17, 70}) {
     const std::vector<float> inputs(x.begin(), x.begin() + tokens * cols);
     const Input input(table(), matrix, inputs);
     const Matrix<const kernels::ActivationBlock> blocks = input.activations().quantized;
     std::vector<float> y(tokens * rows);
     const auto add = [&](std::size_t first, std::size_t count, bool continues) {
-      const Panels<kernels::Q8Block> panels{packed.data() + first / 32, packed.elements_per_panel(), rows, count};
+      const Panels<kernels::Q8Block> panels{packed.data + first / 32, packed.stride, rows, count};
       matmul(table(), panels, panels.all(),
              Matrix<const kernels::ActivationBlock>{blocks.data + first / 32, tokens, blocks.cols},
              Matrix<float>{y.data(), tokens, rows}, continues);

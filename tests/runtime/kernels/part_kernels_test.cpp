@@ -5,6 +5,7 @@
 #include <vector>
 
 #include "runtime/engine/pack.h"
+#include "runtime/kernels/blocks.h"
 #include "tests/runtime/kernels/products.h"
 #include "tests/runtime/kernels/random_floats.h"
 #include "tests/support/random_blocks.h"
@@ -127,43 +128,40 @@ TEST_P(PartKernels, MatmulWritesOnlyTheRequestedPanels) {
   }
 }
 
+template <class Block>
+void expect_continued_sum(const kernels::Table& table) {
+  constexpr std::size_t rows = 40, columns = 768, first = 256, tokens = 3;
+  const WeightMatrix matrix = pack(random_blocks(Block::stored_type, rows, columns, 39), {}, 1);
+  const Panels<Block> packed = panels_of<Block>(matrix);
+  const std::vector<float> x = random_floats(tokens * columns, 40);
+  const std::vector<float> expected = product(table, matrix, x);
+  const Input input(table, matrix, x);
+  const auto blocks = input.activations().quantized;
+  for (const std::size_t count : {std::size_t{1}, tokens}) {
+    std::vector<float> y(count * rows, NAN);
+    kernels::BlockMatmul<Block> m{packed.data, packed.stride, rows,  first,    0,   packed.all().end,
+                                  blocks.data, blocks.cols,   count, y.data(), rows};
+    table.matmul(m);
+    m.panels += elements_of<Block>(first);
+    m.x += first / kernels::block_cols;
+    m.cols = columns - first;
+    m.continues = true;
+    table.matmul(m);
+    EXPECT_TRUE(std::equal(y.begin(), y.end(), expected.begin())) << name_of(Block::stored_type) << ", " << count;
+  }
+}
+
 // The columns of a product in two steps of whole strips are added in the same order.
 TEST_P(PartKernels, ContinuesASum) {
-  constexpr std::size_t rows = 40, columns = 768, first = 256, tokens = 3;
-  for (const DType type : part_types) {
-    const WeightMatrix matrix = pack(random_blocks(type, rows, columns, 39), {}, 1);
-    const std::vector<float> x = random_floats(tokens * columns, 40);
-    const std::vector<float> expected = product(table(), matrix, x);
-    std::visit(
-        [&]<class Element>(const PackedMatrix<Element>& packed) {
-          if constexpr (kernels::PartBlock<Element>) {
-            const Input input(table(), matrix, x);
-            const auto blocks = input.activations().quantized;
-            for (const std::size_t count : {std::size_t{1}, tokens}) {
-              std::vector<float> y(count * rows, NAN);
-              kernels::BlockMatmul<Element> m{packed.data(),
-                                              packed.elements_per_panel(),
-                                              rows,
-                                              first,
-                                              0,
-                                              packed.panels(),
-                                              blocks.data,
-                                              blocks.cols,
-                                              count,
-                                              y.data(),
-                                              rows};
-              table().matmul(m);
-              m.panels += elements_of<Element>(first);
-              m.x += first / kernels::block_cols;
-              m.cols = columns - first;
-              m.continues = true;
-              table().matmul(m);
-              EXPECT_TRUE(std::equal(y.begin(), y.end(), expected.begin())) << name_of(type) << ", " << count;
-            }
-          }
-        },
-        matrix);
-  }
+  expect_continued_sum<kernels::Q41Block>(table());
+  expect_continued_sum<kernels::Q50Block>(table());
+  expect_continued_sum<kernels::Q51Block>(table());
+  expect_continued_sum<kernels::Q4KBlock>(table());
+  expect_continued_sum<kernels::Q5KBlock>(table());
+  expect_continued_sum<kernels::Q6KBlock>(table());
+  expect_continued_sum<kernels::Q2KBlock>(table());
+  expect_continued_sum<kernels::Q3KBlock>(table());
+  expect_continued_sum<kernels::Iq4XsBlock>(table());
 }
 
 }  // namespace

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/kernels/instruction_sets.h"
+#include "runtime/kernels/all_instruction_sets.h"
 #include "tests/support/cli.h"
 #include "tests/support/running.h"
 #include "tests/support/tables.h"

@@ -7,7 +7,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 
-#include "runtime/kernels/instruction_sets.h"
+#include "runtime/kernels/all_instruction_sets.h"
 #include "tests/support/cli.h"
 
 namespace minimind {

@@ -1,0 +1,128 @@
+#include "runtime/kernels/all_instruction_sets.h"
+
+#include "runtime/kernels/blocks.h"
+#include "runtime/kernels/instruction_sets.h"
+
+#if defined(__x86_64__)
+#include <cpuid.h>
+#if defined(__linux__)
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
+#endif
+
+namespace minimind::kernels {
+namespace {
+
+Table with_blocks(Table table, const BlockProducts& blocks) {
+  table.blocks = &blocks;
+  return table;
+}
+
+#if defined(__x86_64__)
+// Bits of CPUID (Intel's manual, volume 2A) for what clang 16 and 17 have no name.
+struct CpuidBits {
+  bool amx_bf16 = false, amx_tile = false, amx_int8 = false;
+};
+
+CpuidBits cpuid_bits() {
+  constexpr unsigned amx_bf16 = 1U << 22, amx_tile = 1U << 24, amx_int8 = 1U << 25;
+  CpuidBits bits;
+  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
+  if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx)) {
+    bits.amx_bf16 = edx & amx_bf16;
+    bits.amx_tile = edx & amx_tile;
+    bits.amx_int8 = edx & amx_int8;
+  }
+  return bits;
+}
+
+// Asks Linux, once, for the 8 KB of tiles in the state of every thread.
+bool has_tiles() {
+#if defined(__linux__)
+  if (!cpuid_bits().amx_tile) return false;
+  constexpr long request_permission = 0x1023, tile_data = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
+  static const bool permitted = syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
+  return permitted;
+#else
+  return false;
+#endif
+}
+
+bool has_amx() {
+  return has_vnni() && has_tiles() && cpuid_bits().amx_int8;
+}
+
+const Table& sse2_with_blocks() {
+  static const Table table = with_blocks(sse2, sse2_blocks);
+  return table;
+}
+
+const Table& avx2_with_blocks() {
+  static const Table table = with_blocks(avx2, avx2_blocks);
+  return table;
+}
+
+const Table& avx512_with_avx2() {
+  static const Table table = with_blocks(avx512_with(avx2.int8, "avx512"), avx2_blocks);
+  return table;
+}
+
+const Table& avx512_with_vnni() {
+  static const Table table = with_blocks(avx512_with(avx512vnni, "avx512vnni"), avx512vnni_blocks);
+  return table;
+}
+
+const Table& avx512_with_amx() {
+  static const BlockProducts blocks = [] {
+    BlockProducts products = avx512vnni_blocks;
+    products.matmul_q4_0 = amxint8.blocks.matmul_q4_0;
+    products.matmul_iq4_nl = amxint8.blocks.matmul_iq4_nl;
+    return products;
+  }();
+  static const Table table = with_blocks(avx512_with(amxint8.int8, "amxint8"), blocks);
+  return table;
+}
+
+constexpr InstructionSet all_sets[] = {
+    {avx512_with_amx, has_amx},
+    {avx512_with_vnni, has_vnni},
+    {avx512_with_avx2, has_avx512},
+    {avx2_with_blocks, has_avx2},
+    {sse2_with_blocks, [] { return true; }},
+};
+#elif defined(__aarch64__)
+const Table& neon_with_blocks() {
+  static const Table table = with_blocks(neon, neon_blocks);
+  return table;
+}
+
+constexpr InstructionSet all_sets[] = {{neon_with_blocks, [] { return true; }}};
+#endif
+
+}  // namespace
+
+constinit const std::span<const InstructionSet> instruction_sets = all_sets;
+
+Bf16List runnable_bf16() {
+  Bf16List list{};
+#if defined(__x86_64__)
+  if (!has_vnni() || !__builtin_cpu_supports("avx512bf16")) return list;
+  if (has_tiles() && cpuid_bits().amx_bf16) list.products[list.count++] = &amxbf16;
+  list.products[list.count++] = &avx512bf16;
+#endif
+  return list;
+}
+
+const Table* with_bf16(const Table& table) {
+  const Bf16List list = runnable_bf16();
+  if (list.count == 0 || &table != runnable().tables[0]) return nullptr;
+  static const Table best = [&] {
+    Table copy = table;
+    copy.bf16 = list.products[0];
+    return copy;
+  }();
+  return &best;
+}
+
+}  // namespace minimind::kernels

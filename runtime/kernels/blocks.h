@@ -1,0 +1,209 @@
+#pragma once
+
+#include <cstddef>
+#include <cstdint>
+#include <type_traits>
+
+#include "runtime/kernels/kernels.h"
+#include "weights/tensor/dtype.h"
+
+// The block types that GGUF files have besides q8_0, and their products.
+
+namespace minimind::kernels {
+
+struct NibbleBlock {                // column c < 16 is in the low halves of nibbles[c / 4], c + 16 in the high halves
+  std::uint16_t scale[panel_rows];  // binary16
+  std::uint8_t nibbles[block_cols / group_cols / 2][panel_rows][group_cols];
+};
+struct Q4Block : NibbleBlock {  // w = scale * (nibble - 8)
+  static constexpr DType stored_type = DType::q4_0;
+  static constexpr int centre = 8;
+};
+struct Iq4NlBlock : NibbleBlock {  // w = scale * iq4_nl_codes[nibble]
+  static constexpr DType stored_type = DType::iq4_nl;
+};
+
+// The others: parts of 16 or 32 columns with
+//   w = scale * part_scale * (quant - centre) - minimum * part_minimum
+// The factors that a type does not have count as 1, its minimum as 0. A block has 32 columns, or 256 whose parts have
+// integers of their own.
+
+// `bits` bits (1, 2 or 4) of the quants of 32 columns: those of group g are bits g * bits % 8 and up of bytes[g * bits
+// / 8].
+template <std::size_t bits>
+struct BitPlane {
+  std::uint8_t bytes[bits][panel_rows][group_cols];
+};
+template <std::size_t low_bits, std::size_t high_bits>
+struct PlaneQuants {
+  static constexpr int bits = low_bits + high_bits;
+  BitPlane<low_bits> low;
+  BitPlane<high_bits> high;
+};
+template <std::size_t low_bits>
+struct PlaneQuants<low_bits, 0> {
+  static constexpr int bits = low_bits;
+  BitPlane<low_bits> low;
+};
+
+struct Q41Block {
+  static constexpr DType stored_type = DType::q4_1;
+  static constexpr int centre = 0;
+  std::uint16_t scale[panel_rows], minimum[panel_rows];  // binary16, as in all these blocks
+  PlaneQuants<4, 0> quants[1];
+};
+struct Q50Block {
+  static constexpr DType stored_type = DType::q5_0;
+  static constexpr int centre = 16;
+  std::uint16_t scale[panel_rows];
+  PlaneQuants<4, 1> quants[1];
+};
+struct Q51Block {
+  static constexpr DType stored_type = DType::q5_1;
+  static constexpr int centre = 0;
+  std::uint16_t scale[panel_rows], minimum[panel_rows];
+  PlaneQuants<4, 1> quants[1];
+};
+struct Q2KBlock {
+  static constexpr DType stored_type = DType::q2_k;
+  static constexpr int centre = 0;
+  std::uint16_t scale[panel_rows], minimum[panel_rows];
+  std::uint8_t part_scale_and_minimum[16][panel_rows];  // low and high nibble
+  PlaneQuants<2, 0> quants[8];
+};
+struct Q3KBlock {
+  static constexpr DType stored_type = DType::q3_k;
+  static constexpr int centre = 4;
+  std::uint16_t scale[panel_rows];
+  std::int8_t part_scale[16][panel_rows];
+  PlaneQuants<2, 1> quants[8];
+};
+struct Q4KBlock {
+  static constexpr DType stored_type = DType::q4_k;
+  static constexpr int centre = 0;
+  std::uint16_t scale[panel_rows], minimum[panel_rows];
+  std::int8_t part_scale[8][panel_rows], part_minimum[8][panel_rows];
+  PlaneQuants<4, 0> quants[8];
+};
+struct Q5KBlock {
+  static constexpr DType stored_type = DType::q5_k;
+  static constexpr int centre = 0;
+  std::uint16_t scale[panel_rows], minimum[panel_rows];
+  std::int8_t part_scale[8][panel_rows], part_minimum[8][panel_rows];
+  PlaneQuants<4, 1> quants[8];
+};
+struct Q6KBlock {
+  static constexpr DType stored_type = DType::q6_k;
+  static constexpr int centre = 32;
+  std::uint16_t scale[panel_rows];
+  std::int8_t part_scale[16][panel_rows];
+  PlaneQuants<4, 2> quants[8];
+};
+struct Iq4XsBlock {  // w = scale * part_scale * iq4_nl_codes[quant]
+  static constexpr DType stored_type = DType::iq4_xs;
+  static constexpr int centre = 0;
+  std::uint16_t scale[panel_rows];
+  std::int8_t part_scale[8][panel_rows];
+  PlaneQuants<4, 0> quants[8];
+};
+
+// What such a block type has.
+template <class Block>
+concept PartBlock = requires(const Block& block) {
+  block.quants;
+};
+template <class Block>
+concept HasMinima = requires(const Block& block) {
+  block.minimum;
+};
+template <class Block>
+concept HasScalesOfParts = requires(const Block& block) {
+  block.part_scale;
+};
+template <class Block>
+concept HasMinimaOfParts = requires(const Block& block) {
+  block.part_minimum;
+};
+template <class Block>
+concept HasNibblesOfParts = requires(const Block& block) {
+  block.part_scale_and_minimum;
+};
+template <class Block>
+concept HasCodes = std::is_same_v<Block, Iq4NlBlock> || std::is_same_v<Block, Iq4XsBlock>;
+
+// How many times 32 columns it has, and the parts of 32 columns: one or two.
+template <PartBlock Block>
+inline constexpr std::size_t blocks_of_32 = std::extent_v<decltype(Block::quants)>;
+template <class Block>
+inline constexpr std::size_t parts_of_32 = 1;
+template <HasScalesOfParts Block>
+inline constexpr std::size_t parts_of_32<Block> = std::extent_v<decltype(Block::part_scale)> / blocks_of_32<Block>;
+template <HasNibblesOfParts Block>
+inline constexpr std::size_t parts_of_32<Block> =
+    std::extent_v<decltype(Block::part_scale_and_minimum)> / blocks_of_32<Block>;
+
+// Their products with 8-bit activations, as in Int8Products.
+struct BlockProducts {
+  void (*matmul_q4_0)(const BlockMatmul<Q4Block>&) noexcept;
+  void (*matmul_iq4_nl)(const BlockMatmul<Iq4NlBlock>&) noexcept;
+  void (*matmul_q4_1)(const BlockMatmul<Q41Block>&) noexcept;
+  void (*matmul_q5_0)(const BlockMatmul<Q50Block>&) noexcept;
+  void (*matmul_q5_1)(const BlockMatmul<Q51Block>&) noexcept;
+  void (*matmul_q4_k)(const BlockMatmul<Q4KBlock>&) noexcept;
+  void (*matmul_q5_k)(const BlockMatmul<Q5KBlock>&) noexcept;
+  void (*matmul_q6_k)(const BlockMatmul<Q6KBlock>&) noexcept;
+  void (*matmul_q2_k)(const BlockMatmul<Q2KBlock>&) noexcept;
+  void (*matmul_q3_k)(const BlockMatmul<Q3KBlock>&) noexcept;
+  void (*matmul_iq4_xs)(const BlockMatmul<Iq4XsBlock>&) noexcept;
+};
+
+// The products of all encodings under one name, for Table::matmul().
+inline void multiply(const BlockProducts& of, const BlockMatmul<Q4Block>& m) noexcept {
+  of.matmul_q4_0(m);
+}
+inline void multiply(const BlockProducts& of, const BlockMatmul<Iq4NlBlock>& m) noexcept {
+  of.matmul_iq4_nl(m);
+}
+inline void multiply(const BlockProducts& of, const BlockMatmul<Q41Block>& m) noexcept {
+  of.matmul_q4_1(m);
+}
+inline void multiply(const BlockProducts& of, const BlockMatmul<Q50Block>& m) noexcept {
+  of.matmul_q5_0(m);
+}
+inline void multiply(const BlockProducts& of, const BlockMatmul<Q51Block>& m) noexcept {
+  of.matmul_q5_1(m);
+}
+inline void multiply(const BlockProducts& of, const BlockMatmul<Q4KBlock>& m) noexcept {
+  of.matmul_q4_k(m);
+}
+inline void multiply(const BlockProducts& of, const BlockMatmul<Q5KBlock>& m) noexcept {
+  of.matmul_q5_k(m);
+}
+inline void multiply(const BlockProducts& of, const BlockMatmul<Q6KBlock>& m) noexcept {
+  of.matmul_q6_k(m);
+}
+inline void multiply(const BlockProducts& of, const BlockMatmul<Q2KBlock>& m) noexcept {
+  of.matmul_q2_k(m);
+}
+inline void multiply(const BlockProducts& of, const BlockMatmul<Q3KBlock>& m) noexcept {
+  of.matmul_q3_k(m);
+}
+inline void multiply(const BlockProducts& of, const BlockMatmul<Iq4XsBlock>& m) noexcept {
+  of.matmul_iq4_xs(m);
+}
+
+// The products of AMX. The block types that it lacks are null: AVX512_VNNI's are taken for these.
+struct AmxProducts {
+  Int8Products int8;
+  BlockProducts blocks;
+};
+
+#if defined(__x86_64__)
+extern const BlockProducts sse2_blocks, avx2_blocks, avx512vnni_blocks;
+extern const AmxProducts amxint8;
+extern const Bf16Products avx512bf16, amxbf16;
+#elif defined(__aarch64__)
+extern const BlockProducts neon_blocks;
+#endif
+
+}  // namespace minimind::kernels
