@@ -15,9 +15,9 @@
 #include "runtime/engine/context.h"
 #include "runtime/engine/forward.h"
 #include "runtime/generate/constraint.h"
+#include "runtime/generate/drafter.h"
 #include "runtime/generate/dry.h"
 #include "runtime/generate/sampler.h"
-#include "runtime/generate/speculate.h"
 #include "runtime/text/utf8.h"
 #include "runtime/tokenizer/tokenizer.h"
 

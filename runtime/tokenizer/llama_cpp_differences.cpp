@@ -9,7 +9,7 @@
 #include <string_view>
 #include <unordered_set>
 
-#include "runtime/tokenizer/tokenizer_json.h"
+#include "runtime/tokenizer/tokenizer_json_writer.h"
 #include "runtime/tokenizer/vocabulary.h"
 #include "weights/base/quote.h"
 

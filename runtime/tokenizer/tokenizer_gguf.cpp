@@ -15,7 +15,7 @@
 #include "runtime/text/utf8.h"
 #include "runtime/tokenizer/llama_cpp_differences.h"
 #include "runtime/tokenizer/tokenizer.h"
-#include "runtime/tokenizer/tokenizer_json.h"
+#include "runtime/tokenizer/tokenizer_json_writer.h"
 #include "weights/base/error.h"
 #include "weights/base/quote.h"
 

@@ -1,9 +1,6 @@
 #pragma once
 
-#include <cstdint>
-#include <optional>
 #include <string>
-#include <vector>
 
 #include "runtime/tokenizer/tokenizer_data.h"
 
@@ -23,21 +20,5 @@ namespace minimind {
 // continuing_subword_prefix, end_of_word_suffix and unknown fields. Files over 64 MiB, JSON nested over 16 deep or
 // that parse_json rejects for its memory, and more than 2^20 tokens or merges are rejected, far above any tokenizer.
 TokenizerData read_tokenizer_json(const std::string& path);
-
-// The two tokenizer files of a Hugging Face folder, as text. Their ids, decoded text, special tokens and chat template
-// are those of Tokenizer(data). Strings must be UTF-8, as those of read_tokenizer_json() and read_tokenizer_gguf() are.
-
-// Returns tokenizer.json, for Tokenizer.from_file of the tokenizers package. read_tokenizer_json() of it gives `data`
-// again, except for the order of `vocab`.
-std::string tokenizer_json(const TokenizerData& data);
-
-// Returns tokenizer_config.json, for AutoTokenizer of transformers.
-std::string tokenizer_config_json(const TokenizerData& data);
-
-// Returns a token's spelling in the file; std::nullopt if the id has no token.
-std::optional<std::string> token_text(const TokenizerData& data, std::int32_t id);
-
-// Returns true if the post-processor's ids are only the token `name`, such as bos_token.
-bool is_just(const TokenizerData& data, const std::vector<std::int32_t>& ids, const std::optional<std::string>& name);
 
 }  // namespace minimind

@@ -7,7 +7,7 @@
 
 #include "runtime/tokenizer/files.h"
 #include "runtime/tokenizer/tokenizer_gguf.h"
-#include "runtime/tokenizer/tokenizer_json.h"
+#include "runtime/tokenizer/tokenizer_json_writer.h"
 #include "tools/commands/chosen_types.h"
 #include "tools/commands/files_read.h"
 #include "tools/commands/lost_settings.h"

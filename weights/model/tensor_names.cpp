@@ -9,7 +9,6 @@
 
 #include "weights/base/error.h"
 #include "weights/base/quote.h"
-#include "weights/tensor/tensor_rows.h"
 
 namespace minimind {
 namespace {

@@ -48,4 +48,13 @@ bool StoredBytes::equals(const StoredBytes& other) const {
   return true;
 }
 
+StoredTensor slice_rows(const StoredTensor& tensor, std::size_t first, std::size_t last) {
+  StoredTensor part = tensor;
+  const std::size_t bytes_per_row = tensor.data.size() / tensor.shape[0];
+  part.data = tensor.data.part(first * bytes_per_row, (last - first) * bytes_per_row);
+  part.shape[0] = last - first;
+  if (part.shape.size() > 2 && part.shape[0] == 1) part.shape.erase(part.shape.begin());
+  return part;
+}
+
 }  // namespace minimind

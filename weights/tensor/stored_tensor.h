@@ -63,6 +63,10 @@ struct StoredTensor {
   std::string file;                // path of the file it came from, for error messages
 };
 
+// Returns rows [first, last) of the outermost dimension, as a view. The tensor must have rows. One row of three or more
+// dimensions is a tensor without the outermost dimension, such as a matrix of a stack.
+StoredTensor slice_rows(const StoredTensor& tensor, std::size_t first, std::size_t last);
+
 // The limit on tensors, also after stacked experts are split. Real models are far below it.
 inline constexpr std::size_t largest_tensor_count = 65536;
 

@@ -4,14 +4,6 @@
 #include <utility>
 
 namespace minimind {
-StoredTensor slice_rows(const StoredTensor& tensor, std::size_t first, std::size_t last) {
-  StoredTensor part = tensor;
-  const std::size_t bytes_per_row = tensor.data.size() / tensor.shape[0];
-  part.data = tensor.data.part(first * bytes_per_row, (last - first) * bytes_per_row);
-  part.shape[0] = last - first;
-  if (part.shape.size() > 2 && part.shape[0] == 1) part.shape.erase(part.shape.begin());
-  return part;
-}
 
 StoredTensor slice_columns(const StoredTensor& matrix, std::size_t first, std::size_t last) {
   const BlockShape block = block_shape(matrix.dtype);

@@ -8,10 +8,6 @@
 
 namespace minimind {
 
-// Returns rows [first, last) of the outermost dimension, as a view. The tensor must have rows. One row of three or more
-// dimensions is a tensor without the outermost dimension, such as a matrix of a stack.
-StoredTensor slice_rows(const StoredTensor& tensor, std::size_t first, std::size_t last);
-
 // Returns a copy of columns [first, last) of a matrix. For a block type, both bounds must be multiples of the block
 // size.
 StoredTensor slice_columns(const StoredTensor& matrix, std::size_t first, std::size_t last);

@@ -1,4 +1,4 @@
-#include "runtime/tokenizer/tokenizer_json.h"
+#include "runtime/tokenizer/tokenizer_json_writer.h"
 
 #include <gtest/gtest.h>
 
@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/tokenizer/tokenizer_json.h"
 #include "tests/support/golden_tokenizer.h"
 #include "tests/support/temporary_folder.h"
 
