@@ -318,9 +318,7 @@ float multiply_add(std::int8_t factor, std::size_t rounds) noexcept {
 
 const AmxProducts amxint8 = {
     .int8 = {.matmul_q8_0 = matmul<Q8Block, avx512vnni, &Int8Products::matmul_q8_0>,
-             .matmul_i8 = matmul<I8Block, avx512vnni, &Int8Products::matmul_i8>,
-             .multiply_add = multiply_add,
-             .multiply_adds_per_round = 4 * tile_rows * panel_rows * tile_cols},
+             .matmul_i8 = matmul<I8Block, avx512vnni, &Int8Products::matmul_i8>},
     .blocks = {.matmul_q4_0 = matmul<Q4Block, avx512vnni_blocks, &BlockProducts::matmul_q4_0>,
                .matmul_iq4_nl = matmul<Iq4NlBlock, avx512vnni_blocks, &BlockProducts::matmul_iq4_nl>,
                .matmul_q4_1 = nullptr,
@@ -331,7 +329,9 @@ const AmxProducts amxint8 = {
                .matmul_q6_k = nullptr,
                .matmul_q2_k = nullptr,
                .matmul_q3_k = nullptr,
-               .matmul_iq4_xs = nullptr},
+               .matmul_iq4_xs = nullptr,
+               .multiply_add = multiply_add,
+               .multiply_adds_per_round = 4 * tile_rows * panel_rows * tile_cols},
 };
 
 }  // namespace minimind::kernels

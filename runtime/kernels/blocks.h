@@ -155,6 +155,10 @@ struct BlockProducts {
   void (*matmul_q2_k)(const BlockMatmul<Q2KBlock>&) noexcept;
   void (*matmul_q3_k)(const BlockMatmul<Q3KBlock>&) noexcept;
   void (*matmul_iq4_xs)(const BlockMatmul<Iq4XsBlock>&) noexcept;
+
+  // As Table::multiply_add(), with 8-bit integers, 1 times `factor`, in the fastest way of this instruction set.
+  float (*multiply_add)(std::int8_t factor, std::size_t rounds) noexcept;
+  std::size_t multiply_adds_per_round;
 };
 
 // The products of all encodings under one name, for Table::matmul().

@@ -5,20 +5,11 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <iterator>
 
 #include "runtime/kernels/simd-inl.h"
 
 namespace minimind::kernels {
 namespace {
-
-// Ends a group of products. clang otherwise loads the activations of several groups first, for which there are too few
-// registers; GCC does not, and is slower with it.
-inline void load_nothing_ahead() {
-#if defined(__clang__)
-  asm volatile("" ::: "memory");
-#endif
-}
 
 constexpr std::size_t groups = block_cols / group_cols;
 
@@ -27,9 +18,7 @@ constexpr std::size_t groups = block_cols / group_cols;
 //   add(sums, weights, four) sums += weights * the four activations
 //   most_groups              how many groups may be added before flush(sums)
 //   finish(sums)             as floats
-// SignedDot takes weights from -128 to 127; UnsignedDot<bits, bias> takes unsigned quants of `bits` bits, at most 6,
-// which represent quant - bias; CodeDot takes results of look_up(). StripDot, with another start(), takes the weights
-// of strips.
+// SignedDot takes weights from -128 to 127. packed_groups-inl.h has others.
 
 inline std::int32_t four_of(const std::int8_t* activations) {
   std::int32_t four;
@@ -44,29 +33,6 @@ using Group = __m512i;
 
 inline Group load_group(const void* at) {
   return _mm512_loadu_si512(at);
-}
-
-inline void store_group(Group group, void* at) {
-  _mm512_storeu_si512(at, group);
-}
-
-// Calls use(register, ...) for the registers of the groups.
-template <class Use, class... Groups>
-inline void for_registers(const Use& use, Groups&... registers) {
-  use(registers...);
-}
-
-template <bool high>
-inline Group load_nibbles(const void* at) {
-  const Group bytes = load_group(at);
-  return _mm512_and_si512(high ? _mm512_srli_epi16(bytes, 4) : bytes, _mm512_set1_epi8(0x0F));
-}
-
-// Returns the codes plus 128, as CodeDot takes them.
-inline Group look_up(const std::int8_t (&codes)[16], Group nibbles) {
-  const __m128i signed_table = _mm_loadu_si128(reinterpret_cast<const __m128i*>(codes));
-  const __m128i table = _mm_xor_si128(signed_table, _mm_set1_epi8(-128));
-  return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(table), nibbles);
 }
 
 // vpdpbusd multiplies unsigned by signed integers. `bias` makes the weights unsigned; start() subtracts bias times the
@@ -89,16 +55,6 @@ struct SignedDot : CodeDot {
     CodeDot::add(sums, _mm512_xor_si512(weights, _mm512_set1_epi8(-128)), four);
   }
 };
-template <int bits, int bias>
-using UnsignedDot = BiasedDot<bias>;
-struct StripDot : CodeDot {
-  // `factors`, two of 16 bits, of the sum of the activations and that of the first half: minus the bias, or 0.
-  static Sums start(const ActivationBlock& x, std::int32_t factors) {
-    std::int32_t both;
-    __builtin_memcpy(&both, &x.sum, sizeof both);
-    return _mm512_madd_epi16(_mm512_set1_epi32(both), _mm512_set1_epi32(factors));
-  }
-};
 
 #elif defined(__AVX2__)
 
@@ -109,26 +65,6 @@ struct Group {
 inline Group load_group(const void* at) {
   const __m256i* bytes = static_cast<const __m256i*>(at);
   return {{_mm256_loadu_si256(bytes), _mm256_loadu_si256(bytes + 1)}};
-}
-
-inline void store_group(const Group& group, void* at) {
-  __m256i* bytes = static_cast<__m256i*>(at);
-  _mm256_storeu_si256(bytes, group.rows[0]);
-  _mm256_storeu_si256(bytes + 1, group.rows[1]);
-}
-
-template <bool high>
-inline Group load_nibbles(const void* at) {
-  Group group = load_group(at);
-  for (__m256i& bytes : group.rows) {
-    bytes = _mm256_and_si256(high ? _mm256_srli_epi16(bytes, 4) : bytes, _mm256_set1_epi8(0x0F));
-  }
-  return group;
-}
-
-inline Group look_up(const std::int8_t (&codes)[16], Group nibbles) {
-  const __m256i table = _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(codes)));
-  return {{_mm256_shuffle_epi8(table, nibbles.rows[0]), _mm256_shuffle_epi8(table, nibbles.rows[1])}};
 }
 
 struct Halves {
@@ -158,37 +94,6 @@ struct SignedDot {
   static Column finish(const Sums& sums) { return to_floats(sums); }
 };
 
-// A sum of 16 bits takes two products of each group.
-template <int bits, int bias>
-struct UnsignedDot {
-  struct Sums {
-    Halves pairs;   // 16 bits each
-    Halves totals;  // of the pairs before the last flush
-    std::int32_t sum;
-  };
-  static constexpr std::size_t most_groups = 32767 / (2 * ((1 << bits) - 1) * 127);
-  static Sums start(std::int32_t sum) { return {SignedDot::start(0), SignedDot::start(0), sum}; }
-  static void add(Sums& sums, const Group& weights, const std::int8_t* four) {
-    const __m256i activations = _mm256_set1_epi32(four_of(four));
-    for (int i = 0; i < 2; ++i) {
-      sums.pairs.rows[i] = _mm256_add_epi16(sums.pairs.rows[i], _mm256_maddubs_epi16(weights.rows[i], activations));
-    }
-  }
-  static void flush(Sums& sums) {
-    for (int i = 0; i < 2; ++i) {
-      sums.totals.rows[i] =
-          _mm256_add_epi32(sums.totals.rows[i], _mm256_madd_epi16(sums.pairs.rows[i], _mm256_set1_epi16(1)));
-    }
-    sums.pairs = SignedDot::start(0);
-  }
-  static Column finish(Sums sums) {
-    flush(sums);
-    const __m256i of_bias = _mm256_set1_epi32(bias * sums.sum);
-    for (__m256i& total : sums.totals.rows) total = _mm256_sub_epi32(total, of_bias);
-    return to_floats(sums.totals);
-  }
-};
-
 #elif defined(__SSE2__)
 
 struct Group {
@@ -199,34 +104,6 @@ inline Group load_group(const void* at) {
   Group group;
   for (int i = 0; i < 4; ++i) group.rows[i] = _mm_loadu_si128(static_cast<const __m128i*>(at) + i);
   return group;
-}
-
-inline void store_group(const Group& group, void* at) {
-  for (int i = 0; i < 4; ++i) _mm_storeu_si128(static_cast<__m128i*>(at) + i, group.rows[i]);
-}
-
-template <bool high>
-inline Group load_nibbles(const void* at) {
-  Group group = load_group(at);
-  for (__m128i& bytes : group.rows) {
-    bytes = _mm_and_si128(high ? _mm_srli_epi16(bytes, 4) : bytes, _mm_set1_epi8(0x0F));
-  }
-  return group;
-}
-
-// SSE2 has no shuffle of bytes by bytes, so the differences between successive codes are added: faster than a table in
-// memory.
-inline Group look_up(const std::int8_t (&codes)[16], Group nibbles) {
-  for (__m128i& bytes : nibbles.rows) {
-    __m128i values = _mm_set1_epi8(codes[0]);
-    for (int k = 1; k < 16; ++k) {
-      const __m128i step = _mm_set1_epi8(static_cast<char>(codes[k] - codes[k - 1]));
-      const __m128i reached = _mm_cmpgt_epi8(bytes, _mm_set1_epi8(static_cast<char>(k - 1)));
-      values = _mm_add_epi8(values, _mm_and_si128(reached, step));
-    }
-    bytes = values;
-  }
-  return nibbles;
 }
 
 // Two sums for each row, of the even and of the odd pairs of columns: rows 2i and 2i + 1 in pairs[i].
@@ -266,8 +143,6 @@ struct BiasedDot {
   }
 };
 using SignedDot = BiasedDot<0>;
-template <int bits, int bias>
-using UnsignedDot = BiasedDot<bias>;
 
 #elif defined(__aarch64__)
 
@@ -279,26 +154,6 @@ inline Group load_group(const void* at) {
   Group group;
   for (int i = 0; i < 4; ++i) group.rows[i] = vld1q_s8(static_cast<const std::int8_t*>(at) + 16 * i);
   return group;
-}
-
-inline void store_group(const Group& group, void* at) {
-  for (int i = 0; i < 4; ++i) vst1q_s8(static_cast<std::int8_t*>(at) + 16 * i, group.rows[i]);
-}
-
-template <bool high>
-inline Group load_nibbles(const void* at) {
-  Group group;
-  for (int i = 0; i < 4; ++i) {
-    const uint8x16_t bytes = vld1q_u8(static_cast<const std::uint8_t*>(at) + 16 * i);
-    group.rows[i] = vreinterpretq_s8_u8(high ? vshrq_n_u8(bytes, 4) : vandq_u8(bytes, vdupq_n_u8(0x0F)));
-  }
-  return group;
-}
-
-inline Group look_up(const std::int8_t (&codes)[16], Group nibbles) {
-  const int8x16_t table = vld1q_s8(codes);
-  for (int8x16_t& bytes : nibbles.rows) bytes = vqtbl1q_s8(table, vreinterpretq_u8_s8(bytes));
-  return nibbles;
 }
 
 // Two sums for each row, of the even and of the odd pairs of columns: rows 2i and 2i + 1 in pairs[i].
@@ -334,50 +189,8 @@ struct BiasedDot {
   }
 };
 using SignedDot = BiasedDot<0>;
-template <int bits, int bias>
-using UnsignedDot = BiasedDot<bias>;
 
 #endif
-
-#if !defined(__AVX512VNNI__)
-using CodeDot = SignedDot;
-struct StripDot : SignedDot {
-  static Sums start(const ActivationBlock&, std::int32_t) { return SignedDot::start(0); }
-};
-
-// Calls use(register, ...) for each register of the first group and those at its place in the others.
-template <class Use, class... Groups>
-inline void for_registers(const Use& use, Group& first, Groups&... others) {
-  for (std::size_t i = 0; i < std::size(first.rows); ++i) use(first.rows[i], others.rows[i]...);
-}
-#endif
-
-// 16 signed bytes, of any instruction set.
-typedef std::int8_t Bytes __attribute__((vector_size(panel_rows)));
-
-inline Bytes load_bytes(const void* at) {
-  Bytes bytes;
-  __builtin_memcpy(&bytes, at, sizeof bytes);
-  return bytes;
-}
-
-inline Column to_floats(Bytes bytes) {
-#if defined(__AVX512F__)
-  return {{_mm512_cvtepi32_ps(_mm512_cvtepi8_epi32((__m128i)bytes))}};
-#elif defined(__AVX2__)
-  const __m128i low = (__m128i)bytes, high = _mm_unpackhi_epi64(low, low);
-  return {{_mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(low)), _mm256_cvtepi32_ps(_mm256_cvtepi8_epi32(high))}};
-#elif defined(__SSE2__)
-  const __m128i all = (__m128i)bytes, low = _mm_unpacklo_epi8(all, all), high = _mm_unpackhi_epi8(all, all);
-  const auto widen = [](__m128i four_times) { return _mm_cvtepi32_ps(_mm_srai_epi32(four_times, 24)); };
-  return {{widen(_mm_unpacklo_epi16(low, low)), widen(_mm_unpackhi_epi16(low, low)),
-           widen(_mm_unpacklo_epi16(high, high)), widen(_mm_unpackhi_epi16(high, high))}};
-#elif defined(__aarch64__)
-  const int16x8_t low = vmovl_s8(vget_low_s8((int8x16_t)bytes)), high = vmovl_s8(vget_high_s8((int8x16_t)bytes));
-  return {{vcvtq_f32_s32(vmovl_s16(vget_low_s16(low))), vcvtq_f32_s32(vmovl_s16(vget_high_s16(low))),
-           vcvtq_f32_s32(vmovl_s16(vget_low_s16(high))), vcvtq_f32_s32(vmovl_s16(vget_high_s16(high)))}};
-#endif
-}
 
 }  // namespace
 }  // namespace minimind::kernels

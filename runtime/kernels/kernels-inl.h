@@ -11,7 +11,7 @@
 #include "runtime/kernels/roofline-inl.h"
 #include "runtime/kernels/simd-inl.h"
 #if !defined(__AVX512F__)
-#include "runtime/kernels/int8_products-inl.h"
+#include "runtime/kernels/block_matmul-inl.h"
 #endif
 
 namespace minimind::kernels {
@@ -175,7 +175,7 @@ const Table MINIMIND_TABLE = {
     .matmul_f16 = matmul<F16Encoding>,
     .matmul_bf16 = matmul<Bf16Encoding>,
 #if !defined(__AVX512F__)
-    .int8 = int8_products,
+    .int8 = {.matmul_q8_0 = block_matmul<Q8Block>, .matmul_i8 = block_matmul<I8Block>},
 #else
     .int8 = {},  // instruction_sets.cpp adds those of AVX2 or VNNI
 #endif

@@ -124,10 +124,6 @@ using Activation = HiddenAct;
 struct Int8Products {
   void (*matmul_q8_0)(const BlockMatmul<Q8Block>&) noexcept;
   void (*matmul_i8)(const BlockMatmul<I8Block>&) noexcept;
-
-  // As Table::multiply_add(), with 8-bit integers, 1 times `factor`, in the fastest way of this instruction set.
-  float (*multiply_add)(std::int8_t factor, std::size_t rounds) noexcept;
-  std::size_t multiply_adds_per_round;
 };
 
 struct BlockProducts;  // of the other block types, blocks.h

@@ -12,6 +12,7 @@
 #include "runtime/kernels/blocks.h"
 #include "runtime/kernels/int8_dot-inl.h"
 #include "runtime/kernels/matmul-inl.h"
+#include "runtime/kernels/packed_groups-inl.h"
 #include "runtime/kernels/tiles-inl.h"
 #include "weights/tensor/dtype.h"
 

@@ -1,4 +1,5 @@
 #include "tools/bench/limits.h"
+#include "runtime/kernels/blocks.h"
 
 #include <fmt/core.h>
 
@@ -54,8 +55,8 @@ double measure_multiply_add(const kernels::Table& kernels, std::size_t threads) 
 
 double measure_multiply_add_int8(const kernels::Table& kernels, std::size_t threads) {
   constexpr std::size_t rounds = 1000;
-  const double passes = passes_per_second(threads, [&](const Worker&) { kernels.int8.multiply_add(1, rounds); });
-  return 2 * passes * static_cast<double>(threads * rounds * kernels.int8.multiply_adds_per_round);
+  const double passes = passes_per_second(threads, [&](const Worker&) { kernels.blocks->multiply_add(1, rounds); });
+  return 2 * passes * static_cast<double>(threads * rounds * kernels.blocks->multiply_adds_per_round);
 }
 
 double measure_multiply_add_bf16(const kernels::Bf16Products& products, std::size_t threads) {

@@ -1,4 +1,5 @@
 #include "tools/bench/limits.h"
+#include "runtime/kernels/blocks.h"
 #include "runtime/kernels/instruction_sets.h"
 
 #include <gtest/gtest.h>
@@ -33,9 +34,9 @@ TEST(Limits, MultiplyAddDoesTheStatedOperations) {
 
 TEST(Limits, MultiplyAddInt8DoesTheStatedOperations) {
   for (const kernels::Table* table : tables()) {
-    const auto products = static_cast<float>(3 * table->int8.multiply_adds_per_round);
+    const auto products = static_cast<float>(3 * table->blocks->multiply_adds_per_round);
     for (const int factor : {0, 1, 2, -127, 127}) {
-      EXPECT_EQ(table->int8.multiply_add(static_cast<std::int8_t>(factor), 3), static_cast<float>(factor) * products)
+      EXPECT_EQ(table->blocks->multiply_add(static_cast<std::int8_t>(factor), 3), static_cast<float>(factor) * products)
           << table->name;
     }
   }

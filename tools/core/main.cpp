@@ -1,0 +1,179 @@
+// minimind-core continues a text: a checkpoint as MiniMind's scripts write it, the engine and the tokenizer, in one
+// static program that needs nothing but the kernel. It writes the bytes that `minimind generate` writes with the same
+// options.
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <array>
+#include <atomic>
+#include <cerrno>
+#include <charconv>
+#include <cstdio>
+#include <cstring>
+#include <exception>
+#include <optional>
+#include <span>
+#include <string>
+#include <string_view>
+
+#include "runtime/engine/load_model.h"
+#include "runtime/generate/generate.h"
+#include "runtime/kernels/instruction_sets.h"
+#include "runtime/tokenizer/tokenizer_json.h"
+#include "weights/base/error.h"
+#include "weights/base/quote.h"
+#include "weights/checkpoint/checkpoint.h"
+#include "weights/tensor/block_formats.h"
+
+namespace minimind {
+
+// What the program has: q8_0, f32, f16 and bf16 are always there.
+constinit const std::span<const BlockFormat> more_block_formats{};
+constinit const std::span<const MatrixFormat> more_matrix_formats{};
+const std::span<const kernels::InstructionSet> kernels::instruction_sets = plain_instruction_sets;
+
+namespace {
+
+constexpr const char* usage = R"(
+minimind-core MODEL [options]   MODEL: .pth, .pt, .bin, .safetensors, or a Hugging Face folder
+  -p TEXT            text to continue (default: standard input)
+  -n N               generate at most N tokens (default: 512)
+  -t N               threads
+  --type TYPE        keep weights as f32, f16, bf16 or q8_0 (default: as stored)
+  --seed N           of the samples (default: 0)
+  --temperature X, --top-k N, --top-p X, ... as minimind generate has them)";
+
+struct Options {
+  std::string model;
+  std::optional<std::string> text;
+  std::size_t max_tokens = 512, threads = 0;
+  WeightType type;
+  SamplingOptions sampling;
+};
+
+template <class Number>
+void read(std::string_view option, std::string_view text, Number& number) {
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error == std::errc() && end == text.data() + text.size()) return;
+  throw UsageError(fmt::format("{} is {}, expected a number", option, quote(text)));
+}
+
+DType type_of(std::string_view name) {
+  for (const DType type : {DType::f32, DType::f16, DType::bf16, DType::q8_0}) {
+    if (name == name_of(type)) return type;
+  }
+  throw UsageError(fmt::format("--type is {}, expected f32, f16, bf16 or q8_0", quote(name)));
+}
+
+void set_sampling(SamplingOptions& sampling, std::string_view option, std::string_view value) {
+  std::string name(option.substr(option.find_first_not_of('-')));
+  std::ranges::replace(name, '-', '_');
+  const auto parameter = std::ranges::find(sampling_parameters, name, &SamplingParameter::name);
+  if (parameter == sampling_parameters.end())
+    throw UsageError(fmt::format("unknown option {}{}", quote(option), usage));
+  double number = 0;
+  read(option, value, number);
+  parameter->set(sampling, number);
+}
+
+Options parse(std::span<char*> arguments) {
+  Options options;
+  for (std::size_t i = 0; i < arguments.size(); ++i) {
+    const std::string_view option = arguments[i];
+    if (!option.starts_with('-')) {
+      if (!options.model.empty()) throw UsageError(fmt::format("{} is a second model, expected one", quote(option)));
+      options.model = option;
+      continue;
+    }
+    if (i + 1 == arguments.size()) throw UsageError(fmt::format("{} has no value{}", quote(option), usage));
+    const std::string_view value = arguments[++i];
+    if (option == "-p") {
+      options.text = value;
+    } else if (option == "-n") {
+      read(option, value, options.max_tokens);
+    } else if (option == "-t") {
+      read(option, value, options.threads);
+    } else if (option == "--type") {
+      options.type = type_of(value);
+    } else if (option == "--seed") {
+      read(option, value, options.sampling.seed);
+    } else {
+      set_sampling(options.sampling, option, value);
+    }
+  }
+  if (options.model.empty()) throw UsageError(fmt::format("the model is missing{}", usage));
+  check(options.sampling);
+  return options;
+}
+
+std::string read_standard_input() {
+  std::string text;
+  std::array<char, 4096> buffer;
+  while (const std::size_t count = std::fread(buffer.data(), 1, buffer.size(), stdin))
+    text.append(buffer.data(), count);
+  return text;
+}
+
+Checkpoint open(const std::string& path) {
+  CheckpointContents contents = read_contents(path, minimind_formats);
+  if (!contents.lora.empty()) {
+    throw Error(fmt::format("{}: has a LoRA that is not merged, which minimind-core does not do; use minimind", path));
+  }
+  Checkpoint checkpoint = make_checkpoint(std::move(contents), config_beside(path), {}, path);
+  for (const auto& [name, source] : checkpoint.sources) {
+    if (source.kind != ConfigSource::Kind::assumed) continue;
+    fmt::print(stderr, "assumed {}: {}; a config.json next to the model states it\n", name, source.detail);
+  }
+  return checkpoint;
+}
+
+Tokenizer tokenizer_of(const std::string& model) {
+  const auto path = find_tokenizer_json(model);
+  if (!path) throw Error(fmt::format("{}: has no tokenizer.json next to it, or in model/ or ../model/", model));
+  return Tokenizer(read_tokenizer_json(*path));
+}
+
+int run(const Options& options) {
+  const Checkpoint checkpoint = open(options.model);
+  const Tokenizer tokenizer = tokenizer_of(options.model);
+  const std::size_t threads = options.threads > 0 ? options.threads : suitable_threads(checkpoint);
+  const Model model = load_model(checkpoint, options.type, threads);
+  for (const std::string& fallback : model.type_fallbacks) fmt::print(stderr, "kept {}\n", fallback);
+  const std::string text = options.text ? *options.text : read_standard_input();
+  if (text.empty()) throw Error("the prompt is empty, expected text to continue");
+  const std::vector<std::int32_t> prompt = tokenizer.encode_prompt(text);
+
+  const Config& config = model.config;
+  GenerateOptions generation;
+  generation.sampling = options.sampling;
+  generation.max_tokens = options.max_tokens;
+  const bool eos_was_assumed = checkpoint.sources.at("eos_token_id").kind == ConfigSource::Kind::assumed;
+  generation.end_tokens = end_tokens(config, eos_was_assumed, &tokenizer);
+  Context context(config, std::min(config.max_position_embeddings, prompt.size() + options.max_tokens),
+                  suitable_kv_type(model));
+  Forward forward(model, kernels::choose(), threads, std::min(prompt.size(), batch_tokens), context.capacity());
+  const auto show = [](std::string_view piece) {
+    if (std::fwrite(piece.data(), 1, piece.size(), stdout) < piece.size() || std::fflush(stdout) != 0) {
+      throw Error(fmt::format("standard output: cannot be written: {}", std::strerror(errno)));
+    }
+  };
+  const std::atomic<bool> never_interrupted = false;
+  generate(forward, context, &tokenizer, prompt, generation, show, never_interrupted);
+  return 0;
+}
+
+}  // namespace
+}  // namespace minimind
+
+int main(int count, char** arguments) {
+  try {
+    return minimind::run(minimind::parse({arguments + 1, arguments + std::max(count, 1)}));
+  } catch (const minimind::UsageError& error) {
+    fmt::print(stderr, "minimind-core: {}\n", error.what());
+    return 2;
+  } catch (const std::exception& error) {
+    fmt::print(stderr, "minimind-core: {}\n", error.what());
+    return 1;
+  }
+}
