@@ -65,7 +65,7 @@ ROOMS := $(shell sed -n 's/^\([a-z][a-z_/]*\):.*/\1/p' tests/layers.txt)
 LONGEST := runtime/json_schema tools/serve tools/commands tools/options tools/openai runtime/chat runtime/grammar tools/chat
 KERNELS := $(ISAS:%=runtime/kernels/%)
 INSTRUCTION_SETS := runtime/kernels/instruction_sets runtime/kernels/all_instruction_sets
-UNITS := $(KERNELS) $(LONGEST) $(INSTRUCTION_SETS) $(filter-out runtime/kernels $(LONGEST),$(ROOMS))
+UNITS := $(KERNELS) $(LONGEST) $(INSTRUCTION_SETS) $(filter-out tools/core runtime/kernels $(LONGEST),$(ROOMS))
 TEST_UNITS := $(foreach room,$(ROOMS:%=tests/%) tests/attacks,$(if $(wildcard $(room)/*.cpp),$(room)))
 ROOM_UNITS := $(filter $(ROOMS),$(UNITS)) $(TEST_UNITS)
 FORMATTED := $(foreach folder,$(ROOMS) $(ROOMS:%=tests/%) tests/support tests/fuzz tests/attacks,$(wildcard $(folder)/*.h $(folder)/*.cpp))
@@ -91,6 +91,7 @@ help:
 	@echo 'make check            the same without installing packages, and warnings are errors'
 	@echo 'make test-systems     as root: make demo and make test in new minimal systems of the Debian releases in SYSTEMS'
 	@echo 'make test-serve       install missing packages, set up selenium and openai under build/, and test the server'
+	@echo 'make core             build $(CORE)/minimind-core, which continues a text: static, and only the core of the sources'
 	@echo 'make lib              build the C interface, $(LIBRARY)'
 	@echo 'make install PREFIX=  install into PREFIX (default $(PREFIX)): bin/minimind, share/minimind, lib/libminimind.so,'
 	@echo '                      include/minimind.h and lib/pkgconfig/minimind.pc'
@@ -132,6 +133,37 @@ $(LIBRARY): $(filter $(BUILD)/weights/% $(BUILD)/runtime/%,$(OBJECTS)) runtime/a
 	$(QUIET)$(CXX) $(CXXFLAGS) $(LDFLAGS) $(HARDENED_LINK) -shared -Wl,-soname,$(notdir $@) -Wl,--version-script=runtime/api/exported.map \
 		$(filter %.o,$(in_link_order)) $(LDLIBS) -o $@
 	@ln -sfn $(notdir $@) $(@D)/libminimind.so
+
+# The core alone: its program, the kernels without AMX, and what these include, and no other file. It is static, and of the
+# libraries' archives it takes only what it calls: its teams of threads are those of the standard library, because libgomp
+# loads libraries at run time. Its units are those of the rooms, with the files of the core alone.
+CORE := $(BUILD)/core
+CORE_KERNELS := $(filter avx512vnni avx512 avx2 sse2 neon,$(ISAS))
+CORE_ROOTS := tools/core/main.cpp $(CORE_KERNELS:%=runtime/kernels/%.cpp)
+CORE_FILES = $(shell python3 tests/check_layers.py --closure-of $(subst $(space),$(comma),$(CORE_ROOTS)) tests/layers.txt)
+CORE_ROOMS = $(sort $(patsubst %/,%,$(dir $(filter %.cpp,$(CORE_FILES)))))
+comma := ,
+empty :=
+space := $(empty) $(empty)
+.PHONY: core core-units
+core: core-units
+	@$(MAKE) --no-print-directory $(CORE)/minimind-core CORE_UNITS='$(CORE_ROOMS)'
+
+# Rewritten only if the files of a room have changed.
+core-units:
+	@$(foreach room,$(CORE_ROOMS),mkdir -p $(CORE)/$(dir $(room)) && { printf '#include "%s"\n' \
+		$(filter-out $(CORE_KERNELS:%=runtime/kernels/%.cpp),$(filter $(room)/%.cpp,$(CORE_FILES))) > $(CORE)/$(room).cpp.new; \
+		cmp -s $(CORE)/$(room).cpp.new $(CORE)/$(room).cpp || cp $(CORE)/$(room).cpp.new $(CORE)/$(room).cpp; } &&) true
+
+CORE_OBJECTS = $(CORE_UNITS:%=$(CORE)/%.o)
+$(CORE)/minimind-core: $(CORE_OBJECTS) $(CORE_KERNELS:%=$(BUILD)/runtime/kernels/%.o)
+	@echo 'LINK $@'
+	$(QUIET)$(CXX) $(filter-out -fopenmp,$(CXXFLAGS)) $(LDFLAGS) $(HARDENED_LINK) -static -s -Wl,--gc-sections $^ -lutf8proc -o $@
+
+$(CORE)/%.o: OPTIMIZE = $(if $(filter runtime/%,$*),-O2,-Os)
+$(CORE)/%.o: UNIT_FLAGS = -fno-openmp -fopenmp-simd -DFMT_HEADER_ONLY -DFMT_STATIC_THOUSANDS_SEPARATOR="','" -ffunction-sections -fdata-sections $(if $(filter weights/tensor,$*),-ffp-contract=off)
+$(CORE)/%.o: $(CORE)/%.cpp $(COMPILER)
+	$(compile)
 
 # Debian's GoogleTest is an archive that the newest compiler of a release made: an older one's own C++ library lacks some of what
 # it calls. The library that programs run with has it.
@@ -232,7 +264,7 @@ test: test-packages
 check:
 	@$(MAKE) --no-print-directory WERROR=-Werror test-everything
 
-test-everything: minimind $(BUILD)/minimind_tests $(LIBRARY)
+test-everything: minimind $(BUILD)/minimind_tests $(LIBRARY) core
 ifneq ($(filter avx2,$(ISAS)),)
 	tests/one_symbol.sh $(KERNELS:%=$(BUILD)/%.o)
 endif
@@ -240,7 +272,7 @@ endif
 	tests/hardening.sh ./minimind $(LIBRARY)
 	tests/runtime/api/library_checks.sh $(LIBRARY) ./minimind $(CXX)
 	python3 tests/check_layers.py tests/layers.txt
-	MINIMIND_LIBRARY=$(LIBRARY) python3 -m unittest discover -q -s tests
+	MINIMIND_LIBRARY=$(LIBRARY) MINIMIND_CORE=$(CORE)/minimind-core python3 -m unittest discover -q -s tests
 	python3 -m unittest discover -q -s tests/soak
 	python3 -m unittest discover -q -s tools/bench_peers
 	python3 -m unittest discover -q -s tools/demo
@@ -515,4 +547,4 @@ bench-peers: minimind
 	build/peers-venv/bin/python -m unittest discover -q -s tools/bench_peers
 	build/peers-venv/bin/python tools/bench_peers/bench_peers.py $(BENCH_PEERS)
 
--include $(patsubst %.o,%.d,$(OBJECTS) $(TEST_OBJECTS)) $(wildcard $(BUILD)/tests/fuzz/*.d)
+-include $(patsubst %.o,%.d,$(OBJECTS) $(TEST_OBJECTS)) $(wildcard $(CORE)/*/*.d) $(wildcard $(BUILD)/tests/fuzz/*.d)

@@ -49,7 +49,7 @@ namespace minimind {
 struct ModelState {
   ModelState(const std::string& path, const minimind_model_options& options)
       : loaded(path, options),
-        kv_memory(options.kv_memory > 0 ? options.kv_memory : KvCache::default_budget()),
+        kv_memory(options.kv_memory > 0 ? options.kv_memory : ContextPool::default_budget()),
         queue(loaded.llm(), {.parallel = options.parallel,
                              .kv_memory = kv_memory,
                              .step_tokens = batch_tokens,

@@ -2,8 +2,6 @@
 
 #include <algorithm>
 #include <cassert>
-#include <fstream>
-#include <string>
 
 namespace minimind {
 namespace {
@@ -22,15 +20,6 @@ Range relative_to(std::size_t first, Range positions) {
 }
 
 }  // namespace
-
-std::size_t KvCache::default_budget() {
-  std::ifstream file("/proc/meminfo");
-  std::string name, unit;
-  for (std::size_t kilobytes = 0; file >> name >> kilobytes; std::getline(file, unit)) {
-    if (name == "MemAvailable:") return kilobytes * 1024 / 2;
-  }
-  return std::size_t{1} << 30;
-}
 
 KvCache::KvCache(const Config& config, std::size_t capacity, KvType type, std::initializer_list<std::size_t> cuts)
     : shape_(shape_of(config, type)) {

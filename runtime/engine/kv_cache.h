@@ -66,9 +66,6 @@ class KvCache {
   // Returns the bytes of one position's keys and values in all layers, which attending to it reads.
   static std::size_t bytes_per_position(const Config& config, KvType type);
 
-  // Returns the bytes that the caches of all texts may take by default: half of what could be had without swapping.
-  static std::size_t default_budget();
-
  private:
   void add_parts(std::size_t capacity, std::initializer_list<std::size_t> cuts);
   void copy(const KvCache& from, Range positions);

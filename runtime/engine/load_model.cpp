@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <tuple>
 #include <utility>
 
 #include "runtime/engine/huge_page_arena.h"
@@ -168,12 +167,6 @@ class Loader {
   TypeFallbacks type_fallbacks_;
 };
 
-auto shape_of(const Config& config) {
-  return std::tuple(config.vocab_size, config.hidden_size, config.num_hidden_layers, config.num_attention_heads,
-                    config.num_key_value_heads, config.head_dim, config.intermediate_size, config.num_experts,
-                    config.num_experts_per_tok, config.n_shared_experts, config.moe_intermediate_size);
-}
-
 }  // namespace
 
 std::size_t suitable_threads(const Checkpoint& checkpoint) {
@@ -198,20 +191,6 @@ Model load_model(const Checkpoint& checkpoint, WeightType type, std::size_t thre
 Model load_model(const Checkpoint& checkpoint, WeightType type, std::size_t threads, Compute compute,
                  HugePageArena& memory) {
   return Loader(checkpoint, type, threads, compute, memory).load();
-}
-
-Model load_replacement(const Config& now, const Checkpoint& checkpoint, WeightType type, std::size_t threads,
-                       Compute compute, HugePageArena& memory) {
-  const Config& next = checkpoint.config;
-  if (shape_of(now) != shape_of(next)) {
-    throw Error(
-        fmt::format("{}: is a model of another shape ({} layers of {}), expected that of the running model ({} "
-                    "layers of {})",
-                    checkpoint.path, next.num_hidden_layers, next.hidden_size, now.num_hidden_layers, now.hidden_size));
-  }
-  Model model = load_model(checkpoint, type, threads, compute, memory);
-  end_team();
-  return model;
 }
 
 }  // namespace minimind

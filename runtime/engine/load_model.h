@@ -28,9 +28,4 @@ Model load_model(const Checkpoint& checkpoint, WeightType type, std::size_t thre
 Model load_model(const Checkpoint& checkpoint, WeightType type, std::size_t threads, Compute compute,
                  HugePageArena& memory);
 
-// The same for weights that are to replace those of a model with the configuration `now`. Throws Error if the
-// checkpoint has another shape. Keeps no team, because another thread may run the model: see end_team().
-Model load_replacement(const Config& now, const Checkpoint& checkpoint, WeightType type, std::size_t threads,
-                       Compute compute, HugePageArena& memory);
-
 }  // namespace minimind

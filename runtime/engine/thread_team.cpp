@@ -3,14 +3,17 @@
 #include <sched.h>
 
 #include <algorithm>
+#include <charconv>
 #include <cmath>
-#include <fstream>
 #include <latch>
 #include <set>
 #include <string>
 #include <system_error>
 #include <thread>
 #include <vector>
+
+#include "weights/base/error.h"
+#include "weights/io/text_file.h"
 
 namespace minimind {
 namespace {
@@ -26,6 +29,15 @@ void pause_briefly() noexcept {
 #endif
 }
 
+// Returns the text of a file of the system, empty if there is none.
+std::string text_of_system(const std::string& path) {
+  try {
+    return read_text_file(path);
+  } catch (const Error&) {
+    return "";
+  }
+}
+
 // Hyper-threads of one core share its arithmetic units, so they count once.
 std::size_t allowed_cores() {
   cpu_set_t allowed;
@@ -34,19 +46,22 @@ std::size_t allowed_cores() {
   std::set<std::string> cores;
   for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
     if (!CPU_ISSET(cpu, &allowed)) continue;
-    std::ifstream file("/sys/devices/system/cpu/cpu" + std::to_string(cpu) + "/topology/thread_siblings_list");
-    std::string siblings;
-    if (!std::getline(file, siblings)) siblings = std::to_string(cpu);
-    cores.insert(siblings);
+    const std::string name = std::to_string(cpu);
+    const std::string siblings =
+        text_of_system("/sys/devices/system/cpu/cpu" + name + "/topology/thread_siblings_list");
+    cores.insert(siblings.empty() ? name : siblings);
   }
   return std::max<std::size_t>(1, cores.size());
 }
 
 // The cgroup v2 limit "quota period" in microseconds, or "max period".
 std::size_t quota_cores() {
-  std::ifstream file("/sys/fs/cgroup/cpu.max");
+  const std::string text = text_of_system("/sys/fs/cgroup/cpu.max");
   double quota = 0, period = 0;
-  if (!(file >> quota >> period) || !(quota > 0) || !(period > 0)) return SIZE_MAX;
+  const char* const end = text.data() + text.size();
+  const auto [rest, error] = std::from_chars(text.data(), end, quota);
+  if (error != std::errc() || rest == end || !(quota > 0)) return SIZE_MAX;
+  if (std::from_chars(rest + 1, end, period).ec != std::errc() || !(period > 0)) return SIZE_MAX;
   return static_cast<std::size_t>(std::max(1.0, std::floor(quota / period)));
 }
 

@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <cassert>
+#include <fstream>
 #include <initializer_list>
+#include <string>
 #include <tuple>
 #include <utility>
 
@@ -23,6 +25,15 @@ constexpr std::size_t worth_sharing = 64;
 
 ContextPool::ContextPool(const Config& config, KvType type, std::size_t budget)
     : config_(config), type_(type), bytes_per_position_(KvCache::bytes_per_position(config, type)), budget_(budget) {}
+
+std::size_t ContextPool::default_budget() {
+  std::ifstream file("/proc/meminfo");
+  std::string name, unit;
+  for (std::size_t kilobytes = 0; file >> name >> kilobytes; std::getline(file, unit)) {
+    if (name == "MemAvailable:") return kilobytes * 1024 / 2;
+  }
+  return std::size_t{1} << 30;
+}
 
 void ContextPool::check_fits(const Config& config, KvType type, std::size_t budget, std::size_t capacity) {
   const std::size_t bytes = capacity * KvCache::bytes_per_position(config, type);

@@ -19,6 +19,9 @@ class ContextPool {
   // `budget` in bytes of keys and values.
   ContextPool(const Config& config, KvType type, std::size_t budget);
 
+  // Returns the default budget: half of the memory that could be had without swapping.
+  static std::size_t default_budget();
+
   // Throws Error if the budget is too small for a text of `capacity` tokens alone.
   static void check_fits(const Config& config, KvType type, std::size_t budget, std::size_t capacity);
 

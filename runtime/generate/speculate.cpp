@@ -1,4 +1,5 @@
 #include "runtime/generate/speculate.h"
+#include "runtime/engine/prefill.h"
 
 #include <algorithm>
 #include <utility>

@@ -5,6 +5,7 @@
 
 #include "runtime/kernels/amx-inl.h"
 #include "runtime/kernels/bf16-inl.h"
+#include "runtime/kernels/blocks.h"
 #include "runtime/kernels/tiles-inl.h"
 
 namespace minimind::kernels {

@@ -2,6 +2,7 @@
 // then that of the even column. A row's sum runs over the pairs of columns in order, regardless of the tile.
 
 #include "runtime/kernels/bf16-inl.h"
+#include "runtime/kernels/blocks.h"
 #include "runtime/kernels/tiles-inl.h"
 
 namespace minimind::kernels {

@@ -3,11 +3,13 @@
 #include <fmt/core.h>
 
 #include <stdexcept>
+#include <tuple>
 #include <utility>
 
 #include "runtime/chat/conversation_prompt.h"
 #include "runtime/constraint/grammar_constraint.h"
 #include "runtime/engine/load_model.h"
+#include "runtime/engine/thread_team.h"
 #include "runtime/generate/generate.h"
 #include "runtime/kernels/all_instruction_sets.h"
 #include "runtime/kernels/instruction_sets.h"
@@ -23,6 +25,12 @@ const kernels::Table& choose_f32_kernels() {
   } catch (const std::runtime_error& error) {
     throw UsageError(error.what());
   }
+}
+
+auto shape_of(const Config& config) {
+  return std::tuple(config.vocab_size, config.hidden_size, config.num_hidden_layers, config.num_attention_heads,
+                    config.num_key_value_heads, config.head_dim, config.intermediate_size, config.num_experts,
+                    config.num_experts_per_tok, config.n_shared_experts, config.moe_intermediate_size);
 }
 
 }  // namespace
@@ -75,6 +83,20 @@ LLM load_llm(const Checkpoint& checkpoint, const LLMOptions& options, HugePageAr
           .kv_type = kv_type,
           .positions = positions,
           .eos_was_assumed = eos_was_assumed};
+}
+
+Model load_replacement(const Config& now, const Checkpoint& checkpoint, WeightType type, std::size_t threads,
+                       Compute compute, HugePageArena& memory) {
+  const Config& next = checkpoint.config;
+  if (shape_of(now) != shape_of(next)) {
+    throw Error(
+        fmt::format("{}: is a model of another shape ({} layers of {}), expected that of the running model ({} "
+                    "layers of {})",
+                    checkpoint.path, next.num_hidden_layers, next.hidden_size, now.num_hidden_layers, now.hidden_size));
+  }
+  Model model = load_model(checkpoint, type, threads, compute, memory);
+  end_team();
+  return model;
 }
 
 }  // namespace minimind

@@ -87,4 +87,9 @@ const kernels::Table& choose_kernels(Compute compute);
 // Loads the weights of a checkpoint, with the matrices in `memory`. Throws as choose_kernels() and load_model() do.
 LLM load_llm(const Checkpoint& checkpoint, const LLMOptions& options, HugePageArena& memory);
 
+// Loads weights that are to replace those of a model with the configuration `now`, as load_model() does. Throws Error
+// if the checkpoint has another shape. Keeps no team, because another thread may run the model: see end_team().
+Model load_replacement(const Config& now, const Checkpoint& checkpoint, WeightType type, std::size_t threads,
+                       Compute compute, HugePageArena& memory);
+
 }  // namespace minimind

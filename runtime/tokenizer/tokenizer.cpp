@@ -105,7 +105,9 @@ Tokenizer::Tokenizer(const TokenizerData& data)
 std::vector<std::int32_t> Tokenizer::encode(std::string_view text, const TextMarks& marks) const {
   if (!is_utf8(text)) {
     const std::string whole = to_utf8_lossy(text);
-    return encode(whole, marks.empty() ? marks : MarkedText::all(whole).marks);
+    TextMarks all;
+    if (!marks.empty()) all.add(0, whole.size());
+    return encode(whole, all);
   }
   const Words words = marks.empty() ? Words::unmarked : Words::marked;
   std::vector<TextPiece> pieces, parts;

@@ -9,7 +9,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/text/marked_text.h"
+#include "runtime/text/text_marks.h"
 
 namespace minimind {
 

@@ -13,6 +13,7 @@
 #include "runtime/engine/context.h"
 #include "runtime/engine/forward.h"
 #include "runtime/engine/load_model.h"
+#include "runtime/engine/prefill.h"
 #include "tools/bench/limits.h"
 #include "tools/bench/work.h"
 #include "tools/options/load_llm.h"

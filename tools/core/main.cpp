@@ -5,7 +5,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <array>
 #include <atomic>
 #include <cerrno>
 #include <charconv>
@@ -22,8 +21,10 @@
 #include "runtime/kernels/instruction_sets.h"
 #include "runtime/tokenizer/tokenizer_json.h"
 #include "weights/base/error.h"
+#include "weights/base/fact.h"
 #include "weights/base/quote.h"
 #include "weights/checkpoint/checkpoint.h"
+#include "weights/io/text_file.h"
 #include "weights/tensor/block_formats.h"
 
 namespace minimind {
@@ -107,14 +108,6 @@ Options parse(std::span<char*> arguments) {
   return options;
 }
 
-std::string read_standard_input() {
-  std::string text;
-  std::array<char, 4096> buffer;
-  while (const std::size_t count = std::fread(buffer.data(), 1, buffer.size(), stdin))
-    text.append(buffer.data(), count);
-  return text;
-}
-
 Checkpoint open(const std::string& path) {
   CheckpointContents contents = read_contents(path, minimind_formats);
   if (!contents.lora.empty()) {
@@ -139,8 +132,8 @@ int run(const Options& options) {
   const Tokenizer tokenizer = tokenizer_of(options.model);
   const std::size_t threads = options.threads > 0 ? options.threads : suitable_threads(checkpoint);
   const Model model = load_model(checkpoint, options.type, threads);
-  for (const std::string& fallback : model.type_fallbacks) fmt::print(stderr, "kept {}\n", fallback);
-  const std::string text = options.text ? *options.text : read_standard_input();
+  for (const Fact& fallback : model.type_fallbacks) fmt::print(stderr, "kept {}\n", fallback);
+  const std::string text = options.text ? *options.text : read_text_or_pipe("/dev/stdin");
   if (text.empty()) throw Error("the prompt is empty, expected text to continue");
   const std::vector<std::int32_t> prompt = tokenizer.encode_prompt(text);
 

@@ -1,7 +1,7 @@
 #include "tools/openai/parallel_options.h"
 
 #include "runtime/engine/forward.h"
-#include "runtime/engine/kv_cache.h"
+#include "runtime/generate/context_pool.h"
 #include "tools/options/help.h"
 #include "tools/options/option_checks.h"
 #include "tools/terminal/language.h"
@@ -25,7 +25,7 @@ void ParallelArguments::add_to(CommandOptions& command) {
 
 std::size_t ParallelArguments::kv_memory(bool quiet) const {
   if (kv_memory_mb) return *kv_memory_mb * 1'000'000;
-  const std::size_t bytes = KvCache::default_budget();
+  const std::size_t bytes = ContextPool::default_budget();
   if (!quiet) {
     note("keys and values may take {:.1f} GB, half of the memory that is free; --kv-memory sets another limit",
          1e-9 * static_cast<double>(bytes));

@@ -104,9 +104,6 @@ constexpr bool has_lm_config(Family family) {
 // setting.
 StatedConfig parse_config_json(const std::string& text, const std::string& source);
 
-// Adds to `stated` what only `other` states, with its places.
-void add_missing(StatedConfig& stated, const StatedConfig& other);
-
 // Returns the intermediate_size of MiniMind v1 and v2 if it is null: int(2 * 4d / 3), times ffn_dim_multiplier if
 // given, rounded up to a multiple. 512 -> 1408.
 std::size_t default_intermediate_size(std::size_t hidden_size, std::size_t multiple_of,

@@ -388,4 +388,33 @@ std::vector<std::string> trainers_of(std::string_view checkpoint_name) {
   return paths;
 }
 
+void add_missing(StatedConfig& stated, const StatedConfig& other) {
+  const auto add = [&](std::string_view name, auto member) {
+    if (stated.*member || !(other.*member)) return;
+    stated.*member = other.*member;
+    const auto place = other.places.find(name);
+    stated.places.insert_or_assign(std::string(name), place == other.places.end() ? other.source : place->second);
+  };
+  const bool no_size = !stated.intermediate_size && !stated.intermediate_size_is_null;
+  for (const HyperParameter& parameter : hyper_parameters) {
+    std::visit([&](const auto& members) { add(parameter.name, members.stated); }, parameter.members);
+  }
+  if (no_size) {
+    stated.intermediate_size_is_null = other.intermediate_size_is_null;
+    stated.multiple_of = other.multiple_of;
+    stated.ffn_dim_multiplier = other.ffn_dim_multiplier;
+  }
+  add("model_type", &StatedConfig::model_type);
+  add("max_position_embeddings", &StatedConfig::max_seq_len);
+  add("hidden_act", &StatedConfig::hidden_act);
+  add("is_causal", &StatedConfig::is_causal);
+  if (!stated.inference_rope_scaling) add("rope_scaling", &StatedConfig::rope_scaling);
+  add("inference_rope_scaling", &StatedConfig::inference_rope_scaling);
+  if (stated.eos_token_id.empty() && !other.eos_token_id.empty()) {
+    stated.eos_token_id = other.eos_token_id;
+    const auto place = other.places.find("eos_token_id");
+    stated.places.insert_or_assign("eos_token_id", place == other.places.end() ? other.source : place->second);
+  }
+}
+
 }  // namespace minimind

@@ -45,4 +45,7 @@ std::optional<PythonConfig> read_python_config(const PythonTree& tree, const Can
 // name, such as full_sft_768.pth; the most likely first.
 std::vector<std::string> trainers_of(std::string_view checkpoint_name);
 
+// Adds to `stated` what only `other` states, with its places.
+void add_missing(StatedConfig& stated, const StatedConfig& other);
+
 }  // namespace minimind

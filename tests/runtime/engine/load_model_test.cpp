@@ -8,6 +8,7 @@
 #include "runtime/engine/huge_page_arena.h"
 #include "runtime/engine/model.h"
 #include "runtime/engine/packed_matrix.h"
+#include "runtime/llm/llm.h"
 #include "tests/support/facts.h"
 #include "tests/support/stored.h"
 #include "tests/support/temporary_file.h"

@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/engine/prefill.h"
 #include "runtime/tokenizer/files.h"
 #include "tests/support/golden_engine.h"
 #include "weights/base/error.h"

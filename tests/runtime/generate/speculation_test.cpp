@@ -11,6 +11,7 @@
 #include <vector>
 
 #include "runtime/constraint/grammar_constraint.h"
+#include "runtime/engine/prefill.h"
 #include "runtime/generate/speculate.h"
 #include "runtime/grammar/gbnf.h"
 #include "runtime/kernels/instruction_sets.h"

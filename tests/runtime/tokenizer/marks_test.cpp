@@ -6,6 +6,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/text/marked_text.h"
 #include "runtime/tokenizer/files.h"
 #include "runtime/tokenizer/tokenizer.h"
 #include "tests/support/golden_tokenizer.h"
