@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -9,7 +10,7 @@
 
 #include "runtime/text/python_float.h"
 #include "weights/base/error.h"
-#include "weights/io/json_fields.h"
+#include "weights/base/quote.h"
 
 namespace minimind {
 namespace {
@@ -125,6 +126,11 @@ std::string written(const ChatJson& value, bool indented) {
   return writer.take();
 }
 
+const ChatJson& checked_object(const ChatJson& value, const std::string& where) {
+  if (value.is_object()) return value;
+  throw Error(fmt::format("{} is {}, expected an object", where, kind_of(value)));
+}
+
 // The limits of parse_chat_json() have already been applied to this value.
 jinja::Value value_of(const ChatJson& json, jinja::Budget& budget) {
   switch (json.type()) {
@@ -191,6 +197,36 @@ std::string json_line(const ChatJson& value) {
 
 std::string json_indented(const ChatJson& value) {
   return written(value, true);
+}
+
+ChatFields::ChatFields(const ChatJson& object, std::string where)
+    : BasicJsonFields(checked_object(object, where), "", where), object_(object) {}
+
+const ChatJson& ChatFields::required(std::string_view key) const {
+  const ChatJson* const value = find(key);
+  if (!value) raise(fmt::format("{} has no \"{}\"", where(), key), key);
+  return *value;
+}
+
+std::string ChatFields::required_text(std::string_view key) const {
+  if (!required(key).is_string()) fail(key, "a string");
+  return required(key).get<std::string>();
+}
+
+void ChatFields::allow_only(std::initializer_list<std::string_view> known) const {
+  for (const auto& [key, value] : object_.items()) {
+    // Answers of other servers have empty annotations.
+    const bool is_empty = value.is_null() || (key == "annotations" && value == ChatJson::array());
+    if (is_empty || std::find(known.begin(), known.end(), key) != known.end()) continue;
+    raise(fmt::format("{} has the unknown key {}, expected a known one; remove it", where(), quote(key)), key);
+  }
+}
+
+std::string ChatFields::shown(const ChatJson& value) const {
+  constexpr std::size_t longest = 200;
+  if (value.is_structured()) return std::string(kind_of(value));
+  const std::string text = json_line(value);
+  return text.size() <= longest ? text : std::string(kind_of(value));
 }
 
 jinja::Value template_value(const ChatJson& value) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <initializer_list>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
 #include <string_view>
@@ -8,6 +9,7 @@
 
 #include "runtime/jinja/value.h"
 #include "weights/base/error.h"
+#include "weights/io/json_fields.h"
 
 namespace minimind {
 
@@ -41,6 +43,29 @@ std::string_view kind_of(const ChatJson& value);
 // per level.
 std::string json_line(const ChatJson& value);
 std::string json_indented(const ChatJson& value);
+
+// The fields of an object in the JSON of a conversation or a request, read one by one. `where` names the object in
+// messages: "WHERE.field is FOUND, expected WANTED".
+class ChatFields : public BasicJsonFields<ChatJson> {
+ public:
+  // Throws Error if `object`, which must outlive this, is not an object.
+  ChatFields(const ChatJson& object, std::string where);
+
+  const std::string& where() const { return name(); }
+
+  // Returns the field. Throws Error if it is missing or null: "WHERE has no "field"".
+  const ChatJson& required(std::string_view key) const;
+  std::string required_text(std::string_view key) const;
+
+  // Throws Error about a field that is not null and not in `known`, because saving would lose it.
+  void allow_only(std::initializer_list<std::string_view> known) const;
+
+ protected:
+  std::string shown(const ChatJson& value) const override;
+
+ private:
+  const ChatJson& object_;
+};
 
 // Converts the value for a chat template. All its strings are marked, so that they can be told from the template's own
 // text in what it renders.

@@ -17,59 +17,13 @@
 namespace minimind {
 namespace {
 
-// An object of a file, and its name in messages.
-class Fields {
- public:
-  Fields(const ChatJson& value, std::string where) : object_(value), where_(std::move(where)) {
-    if (!value.is_object()) throw Error(fmt::format("{} is {}, expected an object", where_, kind_of(value)));
-  }
-
-  // Null counts as absent.
-  const ChatJson* find(const char* key) const {
-    const auto value = object_.find(key);
-    return value != object_.end() && !value->is_null() ? &*value : nullptr;
-  }
-
-  std::optional<std::string> text(const char* key) const {
-    const ChatJson* const value = find(key);
-    if (!value) return std::nullopt;
-    if (!value->is_string()) fail(key, *value, "a string");
-    return value->get<std::string>();
-  }
-
-  std::string required_text(const char* key) const {
-    auto value = text(key);
-    if (!value) throw Error(fmt::format("{} has no \"{}\"", where_, key));
-    return *std::move(value);
-  }
-
-  // Unknown fields are rejected, because saving would lose them. Answers of other servers have empty annotations.
-  void allow_only(std::initializer_list<std::string_view> keys) const {
-    for (const auto& [key, value] : object_.items()) {
-      const bool is_empty = value.is_null() || (key == "annotations" && value == ChatJson::array());
-      if (is_empty || std::find(keys.begin(), keys.end(), key) != keys.end()) continue;
-      throw Error(fmt::format("{} has the unknown key {}, expected a known one; remove it", where_, quote(key)));
-    }
-  }
-
-  [[noreturn]] void fail(const char* key, const ChatJson& found, std::string_view wanted) const {
-    throw Error(fmt::format("{}.{} is {}, expected {}", where_, key, kind_of(found), wanted));
-  }
-
-  const std::string& where() const { return where_; }
-
- private:
-  const ChatJson& object_;
-  std::string where_;
-};
-
 // Returns the value, which must be a list.
 const ChatJson& items_of(const ChatJson& value, const std::string& where, std::string_view wanted) {
   if (!value.is_array()) throw Error(fmt::format("{} is {}, expected {}", where, kind_of(value), wanted));
   return value;
 }
 
-Role read_role(const Fields& fields) {
+Role read_role(const ChatFields& fields) {
   const std::string name = fields.required_text("role");
   if (name == "developer") return Role::system;  // OpenAI's newer name
   std::vector<std::string> names;
@@ -81,11 +35,11 @@ Role read_role(const Fields& fields) {
 }
 
 ToolCall read_call(const ChatJson& value, const std::string& where) {
-  const Fields outer(value, where);
+  const ChatFields outer(value, where);
   // Clients that collect a stream keep the index.
   outer.allow_only({"id", "type", "function", "name", "arguments", "index"});
   const ChatJson* const function = outer.find("function");
-  const Fields fields = function ? Fields(*function, where + ".function") : outer;
+  const ChatFields fields = function ? ChatFields(*function, where + ".function") : outer;
   if (function) fields.allow_only({"name", "arguments"});
   ToolCall call{.id = outer.text("id").value_or(""), .name = fields.required_text("name"), .arguments = "{}"};
   const ChatJson* const arguments = fields.find("arguments");
@@ -98,13 +52,13 @@ ToolCall read_call(const ChatJson& value, const std::string& where) {
 }
 
 // Returns a content that is a string, or a list of {"type": "text", "text": ...}, whose texts become lines.
-std::optional<std::string> read_content(const Fields& fields) {
+std::optional<std::string> read_content(const ChatFields& fields) {
   const ChatJson* const content = fields.find("content");
   if (!content || !content->is_array()) return fields.text("content");
   std::string joined;
   std::size_t index = 0;
   for (const ChatJson& part : *content) {
-    const Fields of_part(part, fmt::format("{}.content[{}]", fields.where(), index++));
+    const ChatFields of_part(part, fmt::format("{}.content[{}]", fields.where(), index++));
     const std::string type = of_part.required_text("type");
     if (type != "text") {
       throw Error(
@@ -114,12 +68,12 @@ std::optional<std::string> read_content(const Fields& fields) {
     if (index > 1) joined += '\n';
     joined += of_part.required_text("text");
   }
-  if (index == 0) fields.fail("content", *content, "a string or a list of texts that is not empty");
+  if (index == 0) fields.fail("content", "a string or a list of texts that is not empty");
   return joined;
 }
 
 // The marks of a text of `size` bytes: [begin, end, begin, end, ...].
-TextMarks read_marks(const Fields& fields, std::size_t size) {
+TextMarks read_marks(const ChatFields& fields, std::size_t size) {
   constexpr const char* key = "verbatim_plain";
   TextMarks marks;
   const ChatJson* const list = fields.find(key);
@@ -129,15 +83,15 @@ TextMarks read_marks(const Fields& fields, std::size_t size) {
     return bound.is_number_unsigned() && bound.get<std::uint64_t>() >= before && bound.get<std::uint64_t>() <= size;
   };
   for (std::size_t i = 0; list->is_array() && i < list->size(); before = (*list)[i++].get<std::size_t>()) {
-    if (!follows((*list)[i])) fields.fail(key, *list, "positions in the text, in order");
+    if (!follows((*list)[i])) fields.fail(key, "positions in the text, in order");
     if (i % 2 == 1) marks.add(before, (*list)[i].get<std::size_t>());
   }
-  if (!list->is_array() || list->size() % 2 != 0) fields.fail(key, *list, "a list of pairs of positions");
+  if (!list->is_array() || list->size() % 2 != 0) fields.fail(key, "a list of pairs of positions");
   return marks;
 }
 
 Message read_message(const ChatJson& value, bool exact, const std::string& where) {
-  const Fields fields(value, where);
+  const ChatFields fields(value, where);
   Message message{.role = read_role(fields)};
   const bool answers = message.role == Role::assistant;
   if (answers && exact) {
@@ -193,19 +147,18 @@ ChatJson read_tools(const ChatJson& tools, const std::string& where) {
   std::size_t index = 0;
   for (const ChatJson& tool : items_of(tools, where, "a list of functions")) {
     const std::string place = fmt::format("{}[{}]", where, index++);
-    const Fields outer(tool, place);
+    const ChatFields outer(tool, place);
     const auto type = outer.text("type");
     if (type && *type != "function") {
       throw Error(fmt::format("{}.type is {}, expected \"function\"", place, quote(*type)));
     }
     const ChatJson* const function = outer.find("function");
     if (type && !function) throw Error(fmt::format("{} has no \"function\"", place));
-    const Fields fields = function ? Fields(*function, place + ".function") : outer;
+    const ChatFields fields = function ? ChatFields(*function, place + ".function") : outer;
     if (fields.required_text("name").empty()) throw Error(fmt::format("{}.name is empty", fields.where()));
     fields.text("description");
     const ChatJson* const parameters = fields.find("parameters");
-    if (parameters && !parameters->is_object())
-      fields.fail("parameters", *parameters, "a JSON schema, which is an object");
+    if (parameters && !parameters->is_object()) fields.fail("parameters", "a JSON schema, which is an object");
   }
   return tools;
 }
@@ -282,7 +235,7 @@ void check_order(const std::vector<Message>& messages, const std::string& source
 namespace {
 
 // "gt" is the expected answer in MiniMind's data for reinforcement learning.
-SavedConversation conversation_of_data(const Fields& fields, const ChatJson& list, const std::string& source) {
+SavedConversation conversation_of_data(const ChatFields& fields, const ChatJson& list, const std::string& source) {
   fields.allow_only({"conversations", "gt"});
   const TrainingConversation data = read_training_conversation(list, source + ": conversations");
   SavedConversation conversation{.messages = read_messages(data.messages, false, source), .tools = ""};
@@ -295,7 +248,7 @@ SavedConversation conversation_of_data(const Fields& fields, const ChatJson& lis
 SavedConversation parse_conversation(std::string_view json, const std::string& source) {
   const ChatJson value = parse_chat_json(json, source);
   if (value.is_array()) return {.messages = read_messages(value, false, source), .tools = ""};
-  const Fields fields(value, source + ": the JSON");
+  const ChatFields fields(value, source + ": the JSON");
   const ChatJson* const messages = fields.find("messages");
   if (const ChatJson* const data = fields.find("conversations"); data && !messages) {
     return conversation_of_data(fields, *data, source);
@@ -318,7 +271,7 @@ std::string conversation_json(const SavedConversation& conversation) {
 std::string parse_tools(std::string_view json, const std::string& source) {
   const ChatJson value = parse_chat_json(json, source);
   if (!value.is_object()) return json_line(read_tools(value, source + ": tools"));
-  const Fields fields(value, source + ": the JSON");
+  const ChatFields fields(value, source + ": the JSON");
   fields.allow_only({"tools"});
   const ChatJson* const tools = fields.find("tools");
   if (!tools) throw Error(fmt::format("{}: has no \"tools\"", source));

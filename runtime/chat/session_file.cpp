@@ -106,47 +106,14 @@ std::string header_text(const ModelIdentity& model, const ConversationState& con
   return json_line(header);
 }
 
-// The header of a session file.
-class Header {
- public:
-  Header(std::string_view json, const std::string& path) : path_(path), value_(parse_chat_json(json, path)) {
-    if (!value_.is_object())
-      throw Error(fmt::format("{}: its header is {}, expected an object", path, kind_of(value_)));
-  }
+std::uint64_t count_in(const ChatFields& header, const char* key) {
+  const ChatJson& count = header.required(key);
+  if (!count.is_number_unsigned()) header.fail(key, "an integer that is not negative");
+  return count.get<std::uint64_t>();
+}
 
-  const ChatJson& get(const char* key) const {
-    const auto value = value_.find(key);
-    if (value == value_.end()) throw Error(fmt::format("{}: its header has no \"{}\"", path_, key));
-    return *value;
-  }
-
-  std::string text(const char* key) const {
-    if (!get(key).is_string()) fail(key, "a string");
-    return get(key).get<std::string>();
-  }
-
-  std::uint64_t count(const char* key) const {
-    if (!get(key).is_number_unsigned()) fail(key, "an integer that is not negative");
-    return get(key).get<std::uint64_t>();
-  }
-
-  std::optional<bool> flag(const char* key) const {
-    if (get(key).is_null()) return std::nullopt;
-    if (!get(key).is_boolean()) fail(key, "true, false or null");
-    return get(key).get<bool>();
-  }
-
-  [[noreturn]] void fail(const char* key, std::string_view wanted) const {
-    throw Error(fmt::format("{}: \"{}\" in its header is {}, expected {}", path_, key, kind_of(get(key)), wanted));
-  }
-
- private:
-  const std::string& path_;
-  ChatJson value_;
-};
-
-void check_model(const Header& header, const std::string& path, const ModelIdentity& model, Context& context) {
-  const std::string sha256 = header.text("sha256"), name = header.text("model");
+void check_model(const ChatFields& header, const std::string& path, const ModelIdentity& model, Context& context) {
+  const std::string sha256 = header.required_text("sha256"), name = header.required_text("model");
   if (sha256 != model.sha256) {
     throw Error(
         fmt::format("{}: is a session with {} (hash {}), not with {} (hash {}); use that model with its LoRA, type "
@@ -154,7 +121,7 @@ void check_model(const Header& header, const std::string& path, const ModelIdent
                     path, quote(name), quote(sha256.substr(0, 12)), quote(model.name), model.sha256.substr(0, 12)),
         Setting::identity);
   }
-  const std::string type = header.text("cache_type");
+  const std::string type = header.required_text("cache_type");
   if (type != name_of(context.cache().type())) {
     throw Error(fmt::format("{}: its keys and values are {}, expected {} as in this context; use a KV cache of type {}",
                             path, quote(type), name_of(context.cache().type()), quote(type)),
@@ -164,21 +131,19 @@ void check_model(const Header& header, const std::string& path, const ModelIdent
   const std::array<std::pair<const char*, std::size_t>, 3> shape = {
       {{"layers", config.num_hidden_layers}, {"kv_heads", config.num_key_value_heads}, {"head_dim", config.head_dim}}};
   for (const auto& [key, wanted] : shape) {
-    if (header.count(key) == wanted) continue;
-    throw Error(
-        fmt::format("{}: \"{}\" in its header is {}, expected the model's {}", path, key, header.count(key), wanted));
+    if (count_in(header, key) != wanted) header.fail(key, fmt::format("the model's {}", wanted));
   }
 }
 
-ConversationState read_conversation(const Header& header, const std::string& path) {
+ConversationState read_conversation(const ChatFields& header, const std::string& path) {
   ConversationState state;
-  state.messages = read_messages(header.get("messages"), true, path);
-  state.tools = header.text("tools");
+  state.messages = read_messages(header.required("messages"), true, path);
+  state.tools = header.required_text("tools");
   if (!state.tools.empty()) state.tools = parse_tools(state.tools, path + ": tools");
   state.think = header.flag("think");
-  state.dropped_turns = header.count("dropped_turns");
-  state.answers = header.count("answers");
-  state.now = static_cast<std::time_t>(header.count("now"));
+  state.dropped_turns = count_in(header, "dropped_turns");
+  state.answers = count_in(header, "answers");
+  state.now = static_cast<std::time_t>(count_in(header, "now"));
   return state;
 }
 
@@ -291,11 +256,12 @@ ConversationState load_session(const std::string& path, const ModelIdentity& mod
   if (header_size > max_chat_json_size) {
     reader.fail(fmt::format("its header has {} bytes, expected at most {}", header_size, max_chat_json_size));
   }
-  const Header header(reader.take_text(header_size), path);
+  const ChatJson header_json = parse_chat_json(reader.take_text(header_size), path);
+  const ChatFields header(header_json, path + ": its header");
   check_model(header, path, model, context);
   ConversationState state = read_conversation(header, path);
   state.tokens = read_tokens(reader, model.config.vocab_size, path);
-  const std::uint64_t positions = header.count("positions");
+  const std::uint64_t positions = count_in(header, "positions");
   if (positions > state.tokens.size()) {
     reader.fail(fmt::format("{} positions are stated for {} tokens, expected no more than the tokens", positions,
                             state.tokens.size()));

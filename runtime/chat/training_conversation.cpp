@@ -19,13 +19,6 @@ ChatJson list_in(const ChatJson& value, const std::string& where) {
   return list;
 }
 
-std::string role_of(const ChatJson& message, std::size_t index, const std::string& where) {
-  const auto role = message.find("role");
-  if (role == message.end() || role->is_null()) return index % 2 == 0 ? "user" : "assistant";
-  if (!role->is_string()) throw Error(fmt::format("{}.role is {}, expected a string", where, kind_of(*role)));
-  return role->get<std::string>();
-}
-
 }  // namespace
 
 TrainingConversation read_training_conversation(const ChatJson& list, const std::string& where) {
@@ -34,8 +27,8 @@ TrainingConversation read_training_conversation(const ChatJson& list, const std:
   TrainingConversation conversation{.messages = ChatJson::array(), .tools = nullptr};
   for (const ChatJson& item : list) {
     const std::string place = fmt::format("{}[{}]", where, conversation.messages.size());
-    if (!item.is_object()) throw Error(fmt::format("{} is {}, expected an object", place, kind_of(item)));
-    const std::string role = role_of(item, conversation.messages.size(), place);
+    const char* const turn = conversation.messages.size() % 2 == 0 ? "user" : "assistant";
+    const std::string role = ChatFields(item, place).text("role").value_or(turn);
     ChatJson message;
     message["role"] = role;
     for (const auto& [name, value] : item.items()) {

@@ -35,7 +35,7 @@ class PostProcessorReader {
 
   void read(const Json& processor, const std::string& name) {
     const JsonFields fields(processor, data_.source, name);
-    const std::string type = fields.text("type");
+    const std::string type = fields.required_text("type");
     if (type == "ByteLevel") return fields.allow_only({"type", "add_prefix_space", "trim_offsets", "use_regex"});
     if (type == "Sequence") return read_sequence(fields, name);
     if (adds_tokens()) fields.fail("type", "ByteLevel after a processor that adds tokens");
@@ -77,12 +77,13 @@ class PostProcessorReader {
       const JsonFields piece(pieces[i], data_.source, fmt::format("{}[{}]", fields.name_of("single"), i));
       piece.allow_only({"Sequence", "SpecialToken"});
       if (piece.get("Sequence").is_null()) {
-        const Ids ids = special_token(fields, piece.object("SpecialToken").text("id"));
+        const Ids ids = special_token(fields, piece.required_object("SpecialToken").required_text("id"));
         Ids& where = text_seen ? data_.after_text : data_.before_text;
         where.insert(where.end(), ids.begin(), ids.end());
       } else {
         if (text_seen) piece.fail("Sequence", "the text once");
-        if (piece.object("Sequence").text("id") != "A") piece.object("Sequence").fail("id", "A, which is the text");
+        if (piece.required_object("Sequence").required_text("id") != "A")
+          piece.required_object("Sequence").fail("id", "A, which is the text");
         text_seen = true;
       }
     }
@@ -91,7 +92,7 @@ class PostProcessorReader {
 
   // A token of a template may represent several ids.
   Ids special_token(const JsonFields& fields, const std::string& name) const {
-    const JsonFields token = fields.object("special_tokens").object(name);
+    const JsonFields token = fields.required_object("special_tokens").required_object(name);
     const Json& ids = token.get("ids");
     const bool fits = ids.is_array() && !ids.empty() && std::all_of(ids.begin(), ids.end(), is_id);
     if (!fits) token.fail("ids", "an array of token ids, 0 or more each");
@@ -120,7 +121,7 @@ std::optional<std::int32_t> as_token_id(const Json& value) {
 }
 
 void read_vocab(const JsonFields& model, TokenizerData& data) {
-  const JsonFields vocab = model.object("vocab");
+  const JsonFields vocab = model.required_object("vocab");
   const Json& tokens = model.get("vocab");
   if (tokens.size() > most_tokenizer_entries)
     model.fail("vocab", fmt::format("at most {} tokens", most_tokenizer_entries));
@@ -165,16 +166,16 @@ void read_merges(const JsonFields& model, TokenizerData& data) {
 void read_model(const JsonFields& model, TokenizerData& data) {
   model.allow_only({"type", "dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk",
                     "byte_fallback", "ignore_merges", "vocab", "merges"});
-  if (model.optional_text({"type"}).value_or("BPE") != "BPE") model.fail("type", "BPE: no other model is supported");
+  if (model.text("type").value_or("BPE") != "BPE") model.fail("type", "BPE: no other model is supported");
   const Json& dropout = model.get("dropout");
   if (!dropout.is_null() && dropout != 0) model.fail("dropout", "null: random merges are not supported");
   for (const char* const affix : {"continuing_subword_prefix", "end_of_word_suffix"}) {
-    if (!model.optional_text({affix}).value_or("").empty()) model.fail(affix, "null: it is not supported");
+    if (!model.text(affix).value_or("").empty()) model.fail(affix, "null: it is not supported");
   }
-  if (model.flag("byte_fallback", false)) model.fail("byte_fallback", "false: it is not supported");
-  data.unk_token = model.optional_text({"unk_token"});
-  data.fuse_unk = model.flag("fuse_unk", false);
-  data.ignore_merges = model.flag("ignore_merges", false);
+  if (model.flag_or("byte_fallback", false)) model.fail("byte_fallback", "false: it is not supported");
+  data.unk_token = model.text("unk_token");
+  data.fuse_unk = model.flag_or("fuse_unk", false);
+  data.ignore_merges = model.flag_or("ignore_merges", false);
   read_vocab(model, data);
   read_merges(model, data);
 }
@@ -189,12 +190,12 @@ void read_added_tokens(const JsonFields& file, TokenizerData& data) {
     const std::optional<std::int32_t> id = as_token_id(token.get("id"));
     if (!id) token.fail("id", "a token id, 0 or more");
     data.added_tokens.push_back({.id = *id,
-                                 .content = token.text("content"),
-                                 .single_word = token.flag("single_word"),
-                                 .lstrip = token.flag("lstrip"),
-                                 .rstrip = token.flag("rstrip"),
-                                 .normalized = token.flag("normalized"),
-                                 .special = token.flag("special")});
+                                 .content = token.required_text("content"),
+                                 .single_word = token.required_flag("single_word"),
+                                 .lstrip = token.required_flag("lstrip"),
+                                 .rstrip = token.required_flag("rstrip"),
+                                 .normalized = token.required_flag("normalized"),
+                                 .special = token.required_flag("special")});
   }
 }
 
@@ -203,28 +204,28 @@ void require_byte_level(const JsonFields& file, std::string_view key) {
   if (!part.is_object() || !part.contains("type") || part["type"] != "ByteLevel") {
     file.fail(key, "an object of type 'ByteLevel': no other is supported");
   }
-  file.object(key).allow_only({"type", "add_prefix_space", "trim_offsets", "use_regex"});
+  file.required_object(key).allow_only({"type", "add_prefix_space", "trim_offsets", "use_regex"});
 }
 
 // The decoder's options change neither ids nor text, only offsets. Truncation and padding are the settings of the last
 // training script; transformers, too, ignores them unless a call requests them.
 void read_pipeline(const JsonFields& file, TokenizerData& data) {
-  if (file.optional_text({"version"}).value_or("1.0") != "1.0") file.fail("version", "\"1.0\"");
+  if (file.text("version").value_or("1.0") != "1.0") file.fail("version", "\"1.0\"");
   if (!file.get("normalizer").is_null()) {
     file.fail("normalizer", "null: it is not supported; set it to null if it is not needed");
   }
   require_byte_level(file, "pre_tokenizer");
   require_byte_level(file, "decoder");
   read_post_processor(file, data);
-  const JsonFields pre_tokenizer = file.object("pre_tokenizer");
-  data.add_prefix_space = pre_tokenizer.flag("add_prefix_space");
-  data.use_regex = pre_tokenizer.flag("use_regex", true);
+  const JsonFields pre_tokenizer = file.required_object("pre_tokenizer");
+  data.add_prefix_space = pre_tokenizer.required_flag("add_prefix_space");
+  data.use_regex = pre_tokenizer.flag_or("use_regex", true);
 }
 
 // A token of tokenizer_config.json: its text, or an object like those of added_tokens.
 std::optional<std::string> read_named_token(const JsonFields& config, std::string_view key) {
-  if (config.get(key).is_object()) return config.object(key).text("content");
-  return config.optional_text({key});
+  if (config.get(key).is_object()) return config.required_object(key).required_text("content");
+  return config.text(key);
 }
 
 std::optional<std::string> find_template(const Json& list, std::string_view name) {
@@ -240,7 +241,7 @@ std::optional<std::string> find_template(const Json& list, std::string_view name
 void read_chat_template(const JsonFields& config, TokenizerData& data) {
   const Json& value = config.get("chat_template");
   if (!value.is_array()) {
-    data.chat_template = config.optional_text({"chat_template"});
+    data.chat_template = config.text("chat_template");
     return;
   }
   data.chat_template = find_template(value, "default");
@@ -292,7 +293,7 @@ TokenizerData read_tokenizer_json(const std::string& path) {
                      "post_processor", "decoder", "model"});
   read_pipeline(fields, data);
   read_added_tokens(fields, data);
-  read_model(fields.object("model"), data);
+  read_model(fields.required_object("model"), data);
 
   const fs::path config = file.parent_path() / "tokenizer_config.json";
   if (fs::exists(config, ignored)) read_tokenizer_config(config.string(), data);

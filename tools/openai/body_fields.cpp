@@ -14,41 +14,11 @@ namespace {
 
 constexpr std::size_t most_short_texts = 64, longest_short_text = 1000;
 
-std::string shown(const ChatJson& value) {
-  constexpr std::size_t longest = 200;
-  if (value.is_structured()) return std::string(kind_of(value));
-  const std::string text = json_line(value);
-  return text.size() <= longest ? text : std::string(kind_of(value));
-}
-
 }  // namespace
 
-BodyFields::BodyFields(const ChatJson& object, std::string prefix) : object_(object), prefix_(std::move(prefix)) {}
+BodyFields::BodyFields(const ChatJson& object, std::string where) : ChatFields(object, std::move(where)) {}
 
-const ChatJson* BodyFields::find(const std::string& name) {
-  known_.insert(name);
-  const auto field = object_.find(name);
-  return field == object_.end() || field->is_null() ? nullptr : &*field;
-}
-
-std::optional<double> BodyFields::number(const std::string& name, double least, double most) {
-  const ChatJson* const value = find(name);
-  if (!value) return std::nullopt;
-  const double number = value->is_number() ? value->get<double>() : NAN;
-  if (!(number >= least && number <= most)) fail(name, fmt::format("a number from {} to {}", least, most));
-  return number;
-}
-
-std::optional<std::uint64_t> BodyFields::whole(const std::string& name, std::uint64_t least, std::uint64_t most) {
-  const ChatJson* const value = find(name);
-  if (!value) return std::nullopt;
-  const bool is_whole = value->is_number_integer() && *value >= 0;  // also -0
-  const bool in_range = is_whole && value->get<std::uint64_t>() >= least && value->get<std::uint64_t>() <= most;
-  if (!in_range) fail(name, fmt::format("a whole number from {} to {}", least, most));
-  return value->get<std::uint64_t>();
-}
-
-void BodyFields::read(const SamplingParameter& parameter, const std::string& name, SamplingOptions& sampling) {
+void BodyFields::read(const SamplingParameter& parameter, const std::string& name, SamplingOptions& sampling) const {
   const ChatJson* const value = find(name);
   if (!value) return;
   const bool counts = std::holds_alternative<std::size_t* (*)(SamplingOptions&)>(parameter.value);
@@ -61,7 +31,7 @@ void BodyFields::read(const SamplingParameter& parameter, const std::string& nam
   parameter.set(sampling, number);
 }
 
-void BodyFields::read_sampling(SamplingOptions& sampling) {
+void BodyFields::read_sampling(SamplingOptions& sampling) const {
   for (const SamplingParameter& parameter : sampling_parameters) {
     const std::string name(parameter.name), alias(parameter.alias);
     read(parameter, name, sampling);
@@ -69,27 +39,13 @@ void BodyFields::read_sampling(SamplingOptions& sampling) {
     const double named = parameter.of(sampling);
     read(parameter, alias, sampling);
     if (!find(name) || !find(alias) || parameter.of(sampling) == named) continue;
-    throw RequestError(fmt::format("{}{} is {}, but {}{} is {}, expected one of them", prefix_, name, named, prefix_,
-                                   alias, parameter.of(sampling)),
-                       prefix_ + name);
+    raise(fmt::format("{} is {}, but {} is {}, expected one of them", name_of(name), named, name_of(alias),
+                      parameter.of(sampling)),
+          name);
   }
 }
 
-std::optional<bool> BodyFields::flag(const std::string& name) {
-  const ChatJson* const value = find(name);
-  if (!value) return std::nullopt;
-  if (!value->is_boolean()) fail(name, "true or false");
-  return value->get<bool>();
-}
-
-std::optional<std::string> BodyFields::text(const std::string& name) {
-  const ChatJson* const value = find(name);
-  if (!value) return std::nullopt;
-  if (!value->is_string()) fail(name, "a string");
-  return value->get<std::string>();
-}
-
-std::vector<std::string> BodyFields::short_texts(const std::string& name) {
+std::vector<std::string> BodyFields::short_texts(const std::string& name) const {
   const ChatJson* const value = find(name);
   if (!value) return {};
   const std::size_t count = value->is_array() ? value->size() : 1;
@@ -106,29 +62,27 @@ std::vector<std::string> BodyFields::short_texts(const std::string& name) {
                          most_short_texts, longest_short_text));
 }
 
-const ChatJson* BodyFields::object(const std::string& name) {
+const ChatJson* BodyFields::object(const std::string& name) const {
   const ChatJson* const value = find(name);
   if (value && !value->is_object()) fail(name, "an object");
   return value;
 }
 
-void BodyFields::require(const std::string& name, const ChatJson& only) {
+void BodyFields::require(const std::string& name, const ChatJson& only) const {
   const ChatJson* const value = find(name);
   if (value && *value != only) fail(name, json_line(only) + ", because anything else is not supported");
 }
 
 void BodyFields::reject_the_rest() const {
-  for (const auto& [name, value] : object_.items()) {
-    if (!value.is_null() && !known_.contains(name)) {
-      throw RequestError(fmt::format("{}{} is not a field that is supported", prefix_, quote(name)), prefix_ + name,
-                         "unsupported_parameter");
-    }
-  }
+  const std::vector<std::string> names = unused(Nulls::ignored);
+  if (names.empty()) return;
+  const std::string place = where().empty() ? "" : where() + ".";
+  throw RequestError(fmt::format("{}{} is not a field that is supported", place, quote(names.front())),
+                     place + names.front(), "unsupported_parameter");
 }
 
-void BodyFields::fail(const std::string& name, const std::string& expected) const {
-  throw RequestError(fmt::format("{}{} is {}, expected {}", prefix_, name, shown(object_.at(name)), expected),
-                     prefix_ + name);
+void BodyFields::throw_own(const std::string& message, const std::string& field) const {
+  throw RequestError(message, field);
 }
 
 }  // namespace minimind

@@ -19,7 +19,7 @@ namespace {
 
 constexpr std::size_t most_texts_asked = 4096;
 
-std::vector<LogitBias> read_logit_bias(BodyFields& body) {
+std::vector<LogitBias> read_logit_bias(const BodyFields& body) {
   const ChatJson* const biases = body.find("logit_bias");
   std::vector<LogitBias> result;
   if (!biases) return result;
@@ -39,7 +39,7 @@ std::vector<LogitBias> read_logit_bias(BodyFields& body) {
 }
 
 // OpenAI's seed is any integer of 64 bits.
-void read_seed(BodyFields& body, Request& request) {
+void read_seed(const BodyFields& body, Request& request) {
   const ChatJson* const seed = body.find("seed");
   if (!seed) return;
   if (!seed->is_number_integer()) body.fail("seed", "an integer of 64 bits");
@@ -48,7 +48,7 @@ void read_seed(BodyFields& body, Request& request) {
   request.has_seed = true;
 }
 
-void read_sampling(BodyFields& body, Request& request) {
+void read_sampling(const BodyFields& body, Request& request) {
   SamplingOptions& sampling = request.sampling;
   body.read_sampling(sampling);
   if (const ChatJson* const breakers = body.find("dry_sequence_breakers")) {
@@ -60,11 +60,11 @@ void read_sampling(BodyFields& body, Request& request) {
 }
 
 std::shared_ptr<const Grammar> read_json_schema(const ChatJson& format) {
-  BodyFields fields(format, "response_format.");
+  BodyFields fields(format, "response_format");
   fields.find("type");
   const ChatJson* const given = fields.object("json_schema");
   fields.reject_the_rest();
-  BodyFields schema(*given, "response_format.json_schema.");
+  BodyFields schema(*given, "response_format.json_schema");
   for (const char* const name : {"name", "description"}) schema.text(name);
   schema.flag("strict");
   schema.find("schema");
@@ -76,12 +76,12 @@ std::shared_ptr<const Grammar> read_json_schema(const ChatJson& format) {
   return schema_grammar(json_schema, source, open);
 }
 
-std::shared_ptr<const Grammar> read_response_format(BodyFields& body) {
+std::shared_ptr<const Grammar> read_response_format(const BodyFields& body) {
   const ChatJson* const format = body.find("response_format");
   if (!format) return nullptr;
   const ChatJson type = format->is_object() ? format->value("type", ChatJson()) : ChatJson();
   if (type == "text" || type == "json_object") {
-    BodyFields fields(*format, "response_format.");
+    BodyFields fields(*format, "response_format");
     fields.find("type");
     fields.reject_the_rest();
   }
@@ -99,7 +99,7 @@ std::shared_ptr<const Grammar> read_response_format(BodyFields& body) {
 }
 
 // response_format and grammar; a forced call has its own grammar.
-void read_constraints(BodyFields& body, Request& request) {
+void read_constraints(const BodyFields& body, Request& request) {
   const auto use = [&](std::shared_ptr<const Grammar> grammar, const std::string& param) {
     if (!grammar) return;
     if (!request.grammar_param.empty()) {
@@ -116,7 +116,7 @@ void read_constraints(BodyFields& body, Request& request) {
   use(about("grammar", [&] { return std::make_shared<Grammar>(parse_grammar(*grammar, "grammar")); }), "grammar");
 }
 
-void read_thinking(BodyFields& body, Request& request) {
+void read_thinking(const BodyFields& body, Request& request) {
   if (const auto effort = body.text("reasoning_effort")) {
     const auto efforts = {"none", "minimal", "low", "medium", "high", "xhigh", "max"};
     if (std::ranges::count(efforts, *effort) == 0) {
@@ -129,7 +129,7 @@ void read_thinking(BodyFields& body, Request& request) {
   }
   const ChatJson* const settings = body.object("chat_template_kwargs");
   if (!settings) return;
-  BodyFields fields(*settings, "chat_template_kwargs.");
+  BodyFields fields(*settings, "chat_template_kwargs");
   for (const char* const name : {"open_thinking", "enable_thinking"}) {
     if (const auto think = fields.flag(name)) request.think = think;
   }
@@ -137,7 +137,7 @@ void read_thinking(BodyFields& body, Request& request) {
 }
 
 // continue_final_message and add_generation_prompt, as vLLM has them.
-void read_continuation(BodyFields& body, Request& request) {
+void read_continuation(const BodyFields& body, Request& request) {
   request.continues = body.flag("continue_final_message").value_or(false);
   const bool new_answer = body.flag("add_generation_prompt").value_or(!request.continues);
   if (new_answer == request.continues) {
@@ -158,7 +158,7 @@ void read_continuation(BodyFields& body, Request& request) {
   }
 }
 
-void read_chat(BodyFields& body, Request& request) {
+void read_chat(const BodyFields& body, Request& request) {
   const ChatJson* const messages = body.find("messages");
   if (!messages)
     throw RequestError("messages is missing, expected a list of messages", "messages", "missing_required_parameter");
@@ -208,7 +208,7 @@ TextPrompt prompt_of(const BodyFields& body, const ChatJson& value, bool one_pro
             one_prompt ? "a string or a list of token ids" : "a string, a list of token ids, or a list of either");
 }
 
-void read_completion(BodyFields& body, Request& request, const RequestDefaults& defaults) {
+void read_completion(const BodyFields& body, Request& request, const RequestDefaults& defaults) {
   const ChatJson* const prompt = body.find("prompt");
   if (!prompt)
     throw RequestError("prompt is missing, expected a string or a list of token ids", "prompt",
@@ -222,7 +222,7 @@ void read_completion(BodyFields& body, Request& request, const RequestDefaults& 
   body.require("suffix", "");
 }
 
-void read_counts(BodyFields& body, Request& request, const RequestDefaults& defaults) {
+void read_counts(const BodyFields& body, Request& request, const RequestDefaults& defaults) {
   request.n = body.whole("n", 1, 128).value_or(1);
   request.best_of = request.n;
   if (!request.chat) request.best_of = body.whole("best_of", request.n, 128).value_or(request.n);
@@ -242,7 +242,7 @@ void read_counts(BodyFields& body, Request& request, const RequestDefaults& defa
     throw RequestError("stream_options requires stream, but stream is not true", "stream_options");
   }
   if (options) {
-    BodyFields fields(*options, "stream_options.");
+    BodyFields fields(*options, "stream_options");
     request.include_usage = fields.flag("include_usage").value_or(false);
     fields.flag("include_obfuscation");  // padding against eavesdroppers, which clients ignore
     fields.reject_the_rest();
@@ -253,7 +253,7 @@ void read_counts(BodyFields& body, Request& request, const RequestDefaults& defa
 }
 
 // max_completion_tokens is OpenAI's newer name.
-void read_max_tokens(BodyFields& body, Request& request) {
+void read_max_tokens(const BodyFields& body, Request& request) {
   const std::uint64_t least = request.chat ? 1 : 0;
   const auto older = body.whole("max_tokens", least, largest_whole);
   const auto newer = body.whole("max_completion_tokens", least, largest_whole);
@@ -265,13 +265,13 @@ void read_max_tokens(BodyFields& body, Request& request) {
   request.max_tokens = newer.value_or(older.value_or(request.max_tokens));
 }
 
-void accept_metadata(BodyFields& body) {
+void accept_metadata(const BodyFields& body) {
   const ChatJson* const metadata = body.object("metadata");
   const auto is_text = [](const ChatJson& value) { return value.is_string(); };
   if (metadata && !std::ranges::all_of(*metadata, is_text)) body.fail("metadata", "an object of strings");
 }
 
-void accept_harmless(BodyFields& body, const RequestDefaults& defaults) {
+void accept_harmless(const BodyFields& body, const RequestDefaults& defaults) {
   for (const char* const name :
        {"user", "service_tier", "safety_identifier", "prompt_cache_key", "prompt_cache_retention"}) {
     body.text(name);

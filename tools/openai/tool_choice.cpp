@@ -87,7 +87,7 @@ std::shared_ptr<const Grammar> call_grammar(const ChatJson& tools, const std::op
 
 }  // namespace
 
-ToolChoice read_tools(BodyFields& body) {
+ToolChoice read_tools(const BodyFields& body) {
   const ChatJson* const tools = body.find("tools");
   const ChatJson* const choice = body.find("tool_choice");
   const bool one_call = !body.flag("parallel_tool_calls").value_or(true);

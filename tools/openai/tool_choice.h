@@ -30,6 +30,6 @@ struct ToolChoice {
 // Reads tools, tool_choice and parallel_tool_calls. With tool_choice "required", or a function by name, every call is
 // valid by the function's schema, else that of a function with `strict`. A function by name is called once. Throws
 // RequestError.
-ToolChoice read_tools(BodyFields& body);
+ToolChoice read_tools(const BodyFields& body);
 
 }  // namespace minimind

@@ -45,7 +45,7 @@ std::string time_text(std::chrono::system_clock::time_point time) {
 }
 
 // -1 and -2 are Ollama's words for no limit but the context.
-std::optional<std::int64_t> integer(BodyFields& fields, const char* name, std::int64_t least) {
+std::optional<std::int64_t> integer(const BodyFields& fields, const char* name, std::int64_t least) {
   const ChatJson* const value = fields.find(name);
   if (!value) return std::nullopt;
   const bool fits =
@@ -55,7 +55,7 @@ std::optional<std::int64_t> integer(BodyFields& fields, const char* name, std::i
 }
 
 // Ollama penalises the last tokens only, unless it is told otherwise.
-void check_penalties(BodyFields& fields, const SamplingOptions& sampling) {
+void check_penalties(const BodyFields& fields, const SamplingOptions& sampling) {
   const auto last = integer(fields, "repeat_last_n", -1);
   const bool penalizes =
       sampling.repeat_penalty != 1 || sampling.presence_penalty != 0 || sampling.frequency_penalty != 0;
@@ -65,7 +65,7 @@ void check_penalties(BodyFields& fields, const SamplingOptions& sampling) {
 }
 
 void read_options(const ChatJson& object, Request& request) {
-  BodyFields fields(object, "options.");
+  BodyFields fields(object, "options");
   SamplingOptions& sampling = request.sampling;
   fields.read_sampling(sampling);
   check_penalties(fields, sampling);
@@ -89,7 +89,7 @@ void read_options(const ChatJson& object, Request& request) {
   fields.reject_the_rest();
 }
 
-void read_format(BodyFields& body, Request& request) {
+void read_format(const BodyFields& body, Request& request) {
   const ChatJson* const format = body.find("format");
   if (!format || *format == "") return;
   if (*format != "json" && !format->is_object()) body.fail("format", R"("json" or a JSON Schema)");
@@ -100,7 +100,7 @@ void read_format(BodyFields& body, Request& request) {
   request.grammar_param = "format";
 }
 
-void read_think(BodyFields& body, Request& request) {
+void read_think(const BodyFields& body, Request& request) {
   const ChatJson* const think = body.find("think");
   if (!think) return;
   const bool is_level = *think == "low" || *think == "medium" || *think == "high";
@@ -140,7 +140,7 @@ ChatJson openai_message(const ChatJson& message, std::size_t number) {
   return result;
 }
 
-void read_chat(BodyFields& body, OllamaRequest& request) {
+void read_chat(const BodyFields& body, OllamaRequest& request) {
   const ChatJson* const given = body.find("messages");
   if (given && !given->is_array()) body.fail("messages", "a list of messages");
   request.only_loads = !given || given->empty();
@@ -164,7 +164,7 @@ void read_chat(BodyFields& body, OllamaRequest& request) {
   }
 }
 
-void read_prompt(BodyFields& body, OllamaRequest& request, const Tokenizer& tokenizer) {
+void read_prompt(const BodyFields& body, OllamaRequest& request, const Tokenizer& tokenizer) {
   const std::string prompt = body.text("prompt").value_or("");
   const auto system = body.text("system");
   const bool is_raw = body.flag("raw").value_or(false);

@@ -36,7 +36,7 @@ bool is_id_list(const ChatJson& value) {
   return value.is_array() && std::ranges::all_of(value, is_id);
 }
 
-void read_prompts(BodyFields& body, RolloutRequest& request) {
+void read_prompts(const BodyFields& body, RolloutRequest& request) {
   const ChatJson* const ids = body.find("input_ids");
   const ChatJson* const text = body.find("text");
   if ((ids != nullptr) == (text != nullptr)) {
@@ -57,7 +57,7 @@ void read_prompts(BodyFields& body, RolloutRequest& request) {
 }
 
 void read_sampling_params(const ChatJson& object, RolloutRequest& request) {
-  BodyFields fields(object, "sampling_params.");
+  BodyFields fields(object, "sampling_params");
   SamplingOptions& sampling = request.texts.sampling;
   sampling = sampling_off();
   fields.read_sampling(sampling);

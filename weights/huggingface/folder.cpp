@@ -42,10 +42,10 @@ StoredTensors read_weights_file(const std::string& path) {
 // Tensor name -> shard file, from an index such as model.safetensors.index.json.
 std::map<std::string, std::string> read_index(const std::string& path) {
   const Json index = parse_json_object(read_text_file(path), path);
-  const JsonFields shards = JsonFields(index, path, "").object("weight_map");
+  const JsonFields shards = JsonFields(index, path, "").required_object("weight_map");
   std::map<std::string, std::string> shard_of;
   for (const auto& [tensor, shard] : index["weight_map"].items()) {
-    const std::string name = shards.text(tensor);
+    const std::string name = shards.required_text(tensor);
     if (name.empty() || name == "." || name == ".." || name.find('/') != std::string::npos ||
         name.find('\0') != std::string::npos) {
       shards.fail(tensor, "the name of a file next to the index");

@@ -59,9 +59,9 @@ StoredTensor read_entry(const Json& entry, const StoredBytes& data, const std::s
   }
   const JsonFields fields(entry, path, tensor_name);
   StoredTensor tensor;
-  tensor.dtype = read_dtype(fields.text("dtype"), where);
-  tensor.shape = fields.sizes("shape");
-  const std::vector<std::size_t> offsets = fields.sizes("data_offsets");
+  tensor.dtype = read_dtype(fields.required_text("dtype"), where);
+  tensor.shape = fields.required_sizes("shape");
+  const std::vector<std::size_t> offsets = fields.required_sizes("data_offsets");
   if (offsets.size() != 2) fields.fail("data_offsets", "2 offsets");
   const std::size_t begin = offsets[0], end = offsets[1];
   if (begin > end || end > data.size()) {

@@ -25,6 +25,20 @@ constexpr std::size_t most_memory(std::string_view text) {
   return (std::size_t{64} << 20) + 4 * text.size();
 }
 
+template <class Json>
+std::string description(const Json& value) {
+  constexpr std::size_t longest = 60;
+  if (value.is_string()) return quote(value.template get_ref<const std::string&>());
+  if (value.is_object() && value.value("type", Json()).is_string()) {
+    return "an object of type " + description(value["type"]);
+  }
+  if (value.size() <= longest) {
+    const std::string text = value.dump(-1, ' ', true, Json::error_handler_t::replace);
+    if (text.size() <= longest) return text;
+  }
+  return value.is_array() ? fmt::format("an array of {}", value.size()) : "an object";
+}
+
 }  // namespace
 
 template <class Json>
@@ -59,135 +73,172 @@ Json read_json_object(const std::string& path) {
   return parse_json_object(open_input(path)->read_text(max_file_size), path);
 }
 
-JsonFields::JsonFields(const Json& object, std::string path, std::string name)
-    : object_(object), path_(std::move(path)), name_(std::move(name)) {
-  if (!object.is_object()) {
-    throw Error(fmt::format("{}: {} is {}, expected a JSON object", path_, name_, describe(object)));
-  }
+template <class Json>
+BasicJsonFields<Json>::BasicJsonFields(const Json& object, std::string source, std::string name)
+    : object_(object), source_(std::move(source)), name_(std::move(name)) {
+  if (object.is_object()) return;
+  throw Error(fmt::format("{}{}{} is {}, expected a JSON object", source_, source_.empty() ? "" : ": ", name_,
+                          description(object)));
 }
 
-const Json& JsonFields::get(std::string_view key) const {
+template <class Json>
+const Json* BasicJsonFields<Json>::find(std::string_view key) const {
+  const Json& value = get(key);
+  return value.is_null() ? nullptr : &value;
+}
+
+template <class Json>
+const Json& BasicJsonFields<Json>::get(std::string_view key) const {
   static const Json null;
   used_.emplace(key);
   const auto field = object_.find(key);
   return field == object_.end() ? null : *field;
 }
 
-JsonFields JsonFields::object(std::string_view key) const {
-  if (!get(key).is_object()) fail(key, "a JSON object");
-  return JsonFields(get(key), path_, name_of(key));
-}
-
-bool JsonFields::flag(std::string_view key, std::optional<bool> if_absent) const {
-  const Json& value = get(key);
-  if (if_absent && !object_.contains(key)) return *if_absent;
-  if (!value.is_boolean()) fail(key, "true or false");
-  return value.get<bool>();
-}
-
-std::string JsonFields::text(std::string_view key) const {
-  const Json& value = get(key);
-  if (!value.is_string()) fail(key, "a string");
-  return value.get<std::string>();
-}
-
-std::vector<std::size_t> JsonFields::sizes(std::string_view key) const {
-  const Json& value = get(key);
-  const auto is_size = [](const Json& size) { return size.is_number_unsigned(); };
-  if (!value.is_array() || !std::all_of(value.begin(), value.end(), is_size)) {
-    fail(key, "an array of whole numbers, 0 or more each");
-  }
-  return value.get<std::vector<std::size_t>>();
-}
-
 // Returns the first of `names` that is present and not null, or an empty name.
-std::string_view JsonFields::find(Names names) const {
+template <class Json>
+std::string_view BasicJsonFields<Json>::present(const Names& names) const {
   std::string_view found;
-  for (const std::string_view name : names) {
-    const Json& value = get(name);
-    if (value.is_null()) continue;
-    if (!found.empty() && get(found) != value) {
-      fail(name, fmt::format("the same as {} = {}", found, describe(get(found))));
+  for (const std::string_view name : names.all()) {
+    const Json* const value = find(name);
+    if (!value) continue;
+    if (!found.empty() && get(found) != *value) {
+      fail(name, fmt::format("the same as {} = {}", found, shown(get(found))));
     }
     if (found.empty()) found = name;
   }
   return found;
 }
 
-std::optional<std::size_t> JsonFields::optional_size(Names names, std::size_t largest) const {
-  const std::string_view key = find(names);
+template <class Json>
+std::optional<std::uint64_t> BasicJsonFields<Json>::whole(const Names& names, std::uint64_t least,
+                                                          std::uint64_t most) const {
+  const std::string_view key = present(names);
   if (key.empty()) return std::nullopt;
   const Json& value = get(key);
-  if (!value.is_number_unsigned() || value.get<std::uint64_t>() > largest) {
-    fail(key, fmt::format("a whole number from 0 to {}", largest));
-  }
-  return value.get<std::size_t>();
+  const bool is_whole = value.is_number_integer() && value >= 0;  // also -0
+  const bool in_range =
+      is_whole && value.template get<std::uint64_t>() >= least && value.template get<std::uint64_t>() <= most;
+  if (!in_range) fail(key, fmt::format("a whole number from {} to {}", least, most));
+  return value.template get<std::uint64_t>();
 }
 
-std::optional<double> JsonFields::optional_positive(Names names) const {
-  const std::string_view key = find(names);
+template <class Json>
+std::optional<double> BasicJsonFields<Json>::positive(const Names& names) const {
+  const std::string_view key = present(names);
   if (key.empty()) return std::nullopt;
-  const Json& value = get(key);
-  if (!value.is_number() || !(value.get<double>() > 0) || !(value.get<double>() < 1e30)) fail(key, "a positive number");
-  return value.get<double>();
+  const double number = get(key).is_number() ? get(key).template get<double>() : 0;
+  if (!(number > 0 && number < 1e30)) fail(key, "a positive number");
+  return number;
 }
 
-std::optional<bool> JsonFields::optional_flag(Names names) const {
-  const std::string_view key = find(names);
+template <class Json>
+std::optional<bool> BasicJsonFields<Json>::flag(const Names& names) const {
+  const std::string_view key = present(names);
   if (key.empty()) return std::nullopt;
-  return flag(key);
+  return required_flag(key);
 }
 
-std::optional<std::string> JsonFields::optional_text(Names names) const {
-  const std::string_view key = find(names);
+template <class Json>
+std::optional<std::string> BasicJsonFields<Json>::text(const Names& names) const {
+  const std::string_view key = present(names);
   if (key.empty()) return std::nullopt;
   if (!get(key).is_string()) fail(key, "a string or null");
-  return get(key).get<std::string>();
+  return required_text(key);
 }
 
-std::optional<JsonFields> JsonFields::optional_object(Names names) const {
-  const std::string_view key = find(names);
+template <class Json>
+std::optional<BasicJsonFields<Json>> BasicJsonFields<Json>::object(const Names& names) const {
+  const std::string_view key = present(names);
   if (key.empty()) return std::nullopt;
-  return object(key);
+  return required_object(key);
 }
 
-void JsonFields::allow_only(Names known) const {
+template <class Json>
+bool BasicJsonFields<Json>::required_flag(std::string_view key) const {
+  if (!get(key).is_boolean()) fail(key, "true or false");
+  return get(key).template get<bool>();
+}
+
+template <class Json>
+std::string BasicJsonFields<Json>::required_text(std::string_view key) const {
+  if (!get(key).is_string()) fail(key, "a string");
+  return get(key).template get<std::string>();
+}
+
+template <class Json>
+BasicJsonFields<Json> BasicJsonFields<Json>::required_object(std::string_view key) const {
+  if (!get(key).is_object()) fail(key, "a JSON object");
+  return BasicJsonFields(get(key), source_, name_of(key));
+}
+
+template <class Json>
+std::vector<std::size_t> BasicJsonFields<Json>::required_sizes(std::string_view key) const {
+  const Json& value = get(key);
+  const auto is_size = [](const Json& size) { return size.is_number_unsigned(); };
+  if (!value.is_array() || !std::all_of(value.begin(), value.end(), is_size)) {
+    fail(key, "an array of whole numbers, 0 or more each");
+  }
+  return value.template get<std::vector<std::size_t>>();
+}
+
+template <class Json>
+bool BasicJsonFields<Json>::flag_or(std::string_view key, bool if_missing) const {
+  used_.emplace(key);
+  return object_.contains(key) ? required_flag(key) : if_missing;
+}
+
+template <class Json>
+void BasicJsonFields<Json>::allow_only(std::initializer_list<std::string_view> known) const {
   for (const auto& [key, value] : object_.items()) {
     if (std::find(known.begin(), known.end(), key) == known.end()) fail(key, "no such field: its meaning is unknown");
   }
 }
 
-std::vector<std::string> JsonFields::unused() const {
+template <class Json>
+std::vector<std::string> BasicJsonFields<Json>::unused(Nulls nulls) const {
   std::vector<std::string> keys;
   for (const auto& [key, value] : object_.items()) {
-    if (!used_.contains(key)) keys.push_back(key);
+    const bool counts = nulls == Nulls::counted || !value.is_null();
+    if (counts && !used_.contains(key)) keys.push_back(key);
   }
   return keys;
 }
 
-void JsonFields::fail(std::string_view key, std::string_view wanted) const {
-  throw Error(fmt::format("{}: {} is {}, expected {}", path_, name_of(key),
-                          object_.contains(key) ? describe(get(key)) : "missing", wanted));
+template <class Json>
+void BasicJsonFields<Json>::fail(std::string_view key, std::string_view wanted) const {
+  raise(fmt::format("{}{}{} is {}, expected {}", source_, source_.empty() ? "" : ": ", name_of(key),
+                    object_.contains(key) ? shown(get(key)) : "missing", wanted),
+        key);
 }
 
-std::string JsonFields::name_of(std::string_view key) const {
+template <class Json>
+std::string BasicJsonFields<Json>::name_of(std::string_view key) const {
   const bool plain = !key.empty() && key.size() <= 64 &&
                      std::all_of(key.begin(), key.end(), [](char c) { return c == '_' || (c >= 'a' && c <= 'z'); });
   const std::string shown = plain ? std::string(key) : quote(key);
   return name_.empty() ? shown : name_ + "." + shown;
 }
 
+template <class Json>
+std::string BasicJsonFields<Json>::shown(const Json& value) const {
+  return description(value);
+}
+
+template <class Json>
+void BasicJsonFields<Json>::raise(const std::string& message, std::string_view key) const {
+  throw_own(message, name_of(key));
+  throw Error(message);
+}
+
+template <class Json>
+void BasicJsonFields<Json>::throw_own(const std::string&, const std::string&) const {}
+
+template class BasicJsonFields<nlohmann::json>;
+template class BasicJsonFields<nlohmann::ordered_json>;
+
 std::string describe(const Json& value) {
-  constexpr std::size_t longest = 60;
-  if (value.is_string()) return quote(value.get_ref<const std::string&>());
-  if (value.is_object() && value.value("type", Json()).is_string()) {
-    return "an object of type " + describe(value["type"]);
-  }
-  if (value.size() <= longest) {
-    const std::string text = value.dump(-1, ' ', true, Json::error_handler_t::replace);
-    if (text.size() <= longest) return text;
-  }
-  return value.is_array() ? fmt::format("an array of {}", value.size()) : "an object";
+  return description(value);
 }
 
 }  // namespace minimind

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <functional>
 #include <initializer_list>
 #include <nlohmann/json_fwd.hpp>
@@ -38,50 +39,84 @@ nlohmann::json parse_json_object(std::string_view text, const std::string& sourc
 // Returns the JSON object in a file. Throws Error, too, if the file cannot be read or is over 64 MiB.
 nlohmann::json read_json_object(const std::string& path);
 
-// A JSON object from a file, read field by field. Throws Error for an unexpected field: "file: object.field is FOUND,
-// expected WANTED".
-class JsonFields {
+// A JSON object from outside, nlohmann::json or nlohmann::ordered_json, read field by field. An unexpected field throws
+// Error: "file: object.field is FOUND, expected WANTED".
+template <class Json>
+class BasicJsonFields {
  public:
-  using Names = std::initializer_list<std::string_view>;
+  // The name of a field, or several names of the same one.
+  class Names {
+   public:
+    Names(const char* name) : names_{name} {}
+    Names(const std::string& name) : names_{name} {}
+    Names(std::string_view name) : names_{name} {}
+    Names(std::initializer_list<std::string_view> names) : names_(names) {}
+    const std::vector<std::string_view>& all() const { return names_; }
 
-  // `name` is the object's own field name, empty for the whole file. `object` must outlive the reader.
-  JsonFields(const nlohmann::json& object, std::string path, std::string name);
+   private:
+    std::vector<std::string_view> names_;
+  };
 
-  // Returns the field, or null if it is missing.
-  const nlohmann::json& get(std::string_view key) const;
+  // `source` is the file, empty if `name` tells enough; `name` is the object's own field name, empty for the whole
+  // file. `object` must outlive the reader. Throws Error if it is not an object.
+  BasicJsonFields(const Json& object, std::string source, std::string name);
+  virtual ~BasicJsonFields() = default;
 
-  // Required fields of one type. A missing flag is `if_absent`, if given.
-  JsonFields object(std::string_view key) const;
-  bool flag(std::string_view key, std::optional<bool> if_absent = std::nullopt) const;
-  std::string text(std::string_view key) const;
-  std::vector<std::size_t> sizes(std::string_view key) const;
+  // Returns the field; nullptr if it is missing or null.
+  const Json* find(std::string_view key) const;
+  // Returns the field, null if it is missing.
+  const Json& get(std::string_view key) const;
 
-  // Optional fields: std::nullopt if all of `names` are missing or null. Several present names must agree.
-  std::optional<std::size_t> optional_size(Names names, std::size_t largest) const;
-  std::optional<double> optional_positive(Names names) const;
-  std::optional<bool> optional_flag(Names names) const;
-  std::optional<std::string> optional_text(Names names) const;
-  std::optional<JsonFields> optional_object(Names names) const;
+  // Fields of one type; std::nullopt if all of `names` are missing or null. Several present names must agree.
+  std::optional<std::uint64_t> whole(const Names& names, std::uint64_t least, std::uint64_t most) const;
+  std::optional<double> positive(const Names& names) const;
+  std::optional<bool> flag(const Names& names) const;
+  std::optional<std::string> text(const Names& names) const;
+  std::optional<BasicJsonFields> object(const Names& names) const;
+
+  // The same, but a field that is missing or null throws Error.
+  bool required_flag(std::string_view key) const;
+  std::string required_text(std::string_view key) const;
+  BasicJsonFields required_object(std::string_view key) const;
+  std::vector<std::size_t> required_sizes(std::string_view key) const;
+  // A flag that may be missing, but not null.
+  bool flag_or(std::string_view key, bool if_missing) const;
 
   // Throws Error if the object has a field that is not in `known`.
-  void allow_only(Names known) const;
+  void allow_only(std::initializer_list<std::string_view> known) const;
 
-  // Returns the fields that no call of get or of another function has read.
-  std::vector<std::string> unused() const;
+  // Returns the fields that no call has read, or only those that are not null.
+  enum class Nulls { counted, ignored };
+  std::vector<std::string> unused(Nulls nulls = Nulls::counted) const;
 
   // Throws Error about a field.
   [[noreturn]] void fail(std::string_view key, std::string_view wanted) const;
 
   std::string name_of(std::string_view key) const;
 
- private:
-  std::string_view find(Names names) const;
+ protected:
+  const std::string& name() const { return name_; }
 
-  const nlohmann::json& object_;
-  std::string path_;
+  // Returns a value for a message.
+  virtual std::string shown(const Json& value) const;
+  // Throws what throw_own() throws, else Error.
+  [[noreturn]] void raise(const std::string& message, std::string_view key) const;
+  // Throws the exception that a reader has in place of Error. `field` is the name of the field in the file.
+  virtual void throw_own(const std::string& message, const std::string& field) const;
+
+ private:
+  std::string_view present(const Names& names) const;
+
+  const Json& object_;
+  std::string source_;
   std::string name_;
   mutable std::set<std::string, std::less<>> used_;
 };
+
+extern template class BasicJsonFields<nlohmann::json>;
+extern template class BasicJsonFields<nlohmann::ordered_json>;
+
+using JsonFields = BasicJsonFields<nlohmann::json>;
 
 // Returns a value for an error message: a scalar or a short container as JSON, a longer container by its kind.
 std::string describe(const nlohmann::json& value);

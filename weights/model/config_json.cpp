@@ -27,18 +27,17 @@ RopeScaling parse_yarn(const JsonFields& fields, bool minimind, std::optional<st
   RopeScaling scaling;
   scaling.kind = RopeScaling::Kind::yarn;
   scaling.ramp_end = minimind ? RopeScaling::RampEnd::half_head_dim : RopeScaling::RampEnd::head_dim;
-  const auto factor = fields.optional_positive({"factor"});
+  const auto factor = fields.positive("factor");
   if (!factor && !minimind) fields.fail("factor", "a positive number, which yarn requires");
   scaling.factor = factor.value_or(scaling.factor);
   const double fallback =
       minimind ? scaling.original_max_position_embeddings : static_cast<double>(max_position_embeddings.value_or(0));
-  scaling.original_max_position_embeddings =
-      fields.optional_positive({"original_max_position_embeddings"}).value_or(fallback);
-  scaling.beta_fast = fields.optional_positive({"beta_fast"}).value_or(32);
-  scaling.beta_slow = fields.optional_positive({"beta_slow"}).value_or(1);
+  scaling.original_max_position_embeddings = fields.positive("original_max_position_embeddings").value_or(fallback);
+  scaling.beta_fast = fields.positive("beta_fast").value_or(32);
+  scaling.beta_slow = fields.positive("beta_slow").value_or(1);
   const double default_attention = minimind || scaling.factor <= 1 ? 1.0 : 0.1 * std::log(scaling.factor) + 1.0;
-  scaling.attention_factor = fields.optional_positive({"attention_factor"}).value_or(default_attention);
-  if (!fields.optional_flag({"truncate"}).value_or(true)) fields.fail("truncate", "true");
+  scaling.attention_factor = fields.positive("attention_factor").value_or(default_attention);
+  if (!fields.flag("truncate").value_or(true)) fields.fail("truncate", "true");
   for (const char* key : {"mscale", "mscale_all_dim"}) {
     if (!fields.get(key).is_null()) fields.fail(key, "rope scaling without this setting");
   }
@@ -47,13 +46,13 @@ RopeScaling parse_yarn(const JsonFields& fields, bool minimind, std::optional<st
 
 std::optional<RopeScaling> parse_rope_scaling(const JsonFields& fields, bool minimind,
                                               std::optional<std::size_t> max_position_embeddings) {
-  const std::string kind = fields.optional_text({"rope_type", "type"}).value_or("default");
+  const std::string kind = fields.text({"rope_type", "type"}).value_or("default");
   if (kind == "default") return std::nullopt;
   if (kind == "yarn") return parse_yarn(fields, minimind, max_position_embeddings);
   if (kind == "linear") {
     RopeScaling scaling;
     scaling.kind = RopeScaling::Kind::linear;
-    const auto factor = fields.optional_positive({"factor"});
+    const auto factor = fields.positive("factor");
     if (!factor) fields.fail("factor", "a positive number, which linear requires");
     scaling.factor = *factor;
     return scaling;
@@ -88,7 +87,7 @@ void reject_first_yarn(const JsonFields& fields, const std::string& source) {
 }
 
 void reject_partial_rotary(const JsonFields& fields) {
-  const auto factor = fields.optional_positive({"partial_rotary_factor"});
+  const auto factor = fields.positive("partial_rotary_factor");
   if (factor && *factor != 1.0) fields.fail("partial_rotary_factor", "1: RoPE over the whole head");
 }
 
@@ -96,21 +95,21 @@ void reject_unsupported(const JsonFields& fields, const StatedConfig& stated, bo
   if (!stated.is_causal.value_or(true)) {
     fields.fail("is_causal", "true: dLM, whose tokens see those after them, is not supported");
   }
-  if (fields.optional_flag({"use_sliding_window"}).value_or(false)) {
+  if (fields.flag("use_sliding_window").value_or(false)) {
     fields.fail("use_sliding_window", "false: sliding-window attention is not supported");
   }
-  const auto bias = fields.optional_flag({"attention_bias"});
+  const auto bias = fields.flag("attention_bias");
   if (bias.value_or(false) && !minimind)
     fields.fail("attention_bias", "false: biases on q, k, v and o are not supported");
   reject_partial_rotary(fields);
-  const auto scoring = fields.optional_text({"scoring_func"});
+  const auto scoring = fields.text("scoring_func");
   if (scoring && *scoring != "softmax") fields.fail("scoring_func", "\"softmax\"");
 }
 
 void read_rope(const JsonFields& fields, bool minimind, StatedConfig& stated) {
-  const auto rope = fields.optional_object({"rope_scaling", "rope_parameters"});
+  const auto rope = fields.object({"rope_scaling", "rope_parameters"});
   if (!rope) return;
-  const auto theta = rope->optional_positive({"rope_theta"});
+  const auto theta = rope->positive("rope_theta");
   if (theta && stated.rope_theta && *theta != *stated.rope_theta) {
     rope->fail("rope_theta", fmt::format("{}, the rope_theta of the whole file", *stated.rope_theta));
   }
@@ -123,23 +122,18 @@ void read_rope(const JsonFields& fields, bool minimind, StatedConfig& stated) {
 
 void read_hyper_parameter(const JsonFields& fields, const HyperParameter& parameter, StatedConfig& stated) {
   const Json& value = fields.get(parameter.name);
-  const auto read = [&](std::initializer_list<std::string_view> names) {
-    if (const auto* size = std::get_if<HyperParameter::Members<std::size_t>>(&parameter.members)) {
-      if (parameter.name == "n_shared_experts" && value.is_boolean()) {  // as LMConfig writes it
-        stated.*size->stated = value.get<bool>() ? 1 : 0;
-      } else {
-        stated.*size->stated = fields.optional_size(names, largest_size);
-      }
-    } else if (const auto* number = std::get_if<HyperParameter::Members<double>>(&parameter.members)) {
-      stated.*number->stated = fields.optional_positive(names);
+  JsonFields::Names names = parameter.name;
+  if (!parameter.other_name.empty()) names = {parameter.name, parameter.other_name};
+  if (const auto* size = std::get_if<HyperParameter::Members<std::size_t>>(&parameter.members)) {
+    if (parameter.name == "n_shared_experts" && value.is_boolean()) {  // as LMConfig writes it
+      stated.*size->stated = value.get<bool>() ? 1 : 0;
     } else {
-      stated.*std::get<HyperParameter::Members<bool>>(parameter.members).stated = fields.optional_flag(names);
+      stated.*size->stated = fields.whole(names, 0, largest_size);
     }
-  };
-  if (parameter.other_name.empty()) {
-    read({parameter.name});
+  } else if (const auto* number = std::get_if<HyperParameter::Members<double>>(&parameter.members)) {
+    stated.*number->stated = fields.positive(names);
   } else {
-    read({parameter.name, parameter.other_name});
+    stated.*std::get<HyperParameter::Members<bool>>(parameter.members).stated = fields.flag(names);
   }
 }
 
@@ -152,20 +146,20 @@ StatedConfig parse_config_json(const std::string& text, const std::string& sourc
   const auto is_null = [&](const char* key) { return object.contains(key) && object[key].is_null(); };
   StatedConfig stated;
   stated.source = source;
-  stated.model_type = fields.optional_text({"model_type"});
+  stated.model_type = fields.text("model_type");
   const bool minimind = !stated.model_type || *stated.model_type == "minimind";
   for (const HyperParameter& parameter : hyper_parameters) read_hyper_parameter(fields, parameter, stated);
   stated.intermediate_size_is_null =
       !stated.intermediate_size && (is_null("intermediate_size") || is_null("hidden_dim"));
-  stated.multiple_of = fields.optional_size({"multiple_of"}, largest_size).value_or(64);
+  stated.multiple_of = fields.whole("multiple_of", 0, largest_size).value_or(64);
   if (stated.multiple_of == 0) fields.fail("multiple_of", "at least 1");
-  stated.ffn_dim_multiplier = fields.optional_positive({"ffn_dim_multiplier"});
+  stated.ffn_dim_multiplier = fields.positive("ffn_dim_multiplier");
   if (stated.ffn_dim_multiplier.value_or(1) > 1000) fields.fail("ffn_dim_multiplier", "at most 1000");
-  stated.max_seq_len = fields.optional_size({"max_seq_len"}, largest_size);
-  stated.use_moe = fields.optional_flag({"use_moe"});
-  stated.is_causal = fields.optional_flag({"is_causal"});
-  stated.inference_rope_scaling = fields.optional_flag({"inference_rope_scaling"});
-  if (const auto act = fields.optional_text({"hidden_act"})) stated.hidden_act = parse_hidden_act(*act, source);
+  stated.max_seq_len = fields.whole("max_seq_len", 0, largest_size);
+  stated.use_moe = fields.flag("use_moe");
+  stated.is_causal = fields.flag("is_causal");
+  stated.inference_rope_scaling = fields.flag("inference_rope_scaling");
+  if (const auto act = fields.text("hidden_act")) stated.hidden_act = parse_hidden_act(*act, source);
   stated.eos_token_id = parse_token_ids(fields, "eos_token_id");
   read_rope(fields, minimind, stated);
   reject_unsupported(fields, stated, minimind);
