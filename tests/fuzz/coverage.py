@@ -27,7 +27,7 @@ READERS = [
 ]
 # These read nothing from outside: they write, lock or listen.
 NO_READERS = ["weights/gguf/writer*", "weights/io/output_file*", "weights/io/file_lock*", "weights/io/part_files*",
-              "weights/io/unfinished*", "weights/base/parallel*", "tools/http/listener*", "tools/http/server*"]
+              "weights/base/parallel*", "tools/http/listener*", "tools/http/server*"]
 CHUNK = 200
 
 

@@ -3,16 +3,20 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cstddef>
 #include <nlohmann/json.hpp>
+#include <span>
 
-#include "tools/chat/conversation_file.h"
-#include "tools/chat/stats.h"
+#include "runtime/chat/message_json.h"
+#include "runtime/chat/session_file.h"
 #include "tools/terminal/language.h"
+#include "tools/terminal/text_columns.h"
 #include "weights/base/error.h"
 #include "weights/base/quote.h"
 #include "weights/io/file_lock.h"
 #include "weights/io/json_fields.h"
 #include "weights/io/output_file.h"
+#include "weights/io/text_file.h"
 
 namespace minimind {
 namespace {
@@ -39,7 +43,68 @@ std::string thinking_is(std::optional<bool> think) {
   return *think ? localized("thinking is on") : localized("thinking is off");
 }
 
+constexpr std::size_t label_columns = 14;
+
+std::string speed(std::size_t tokens, double seconds) {
+  return seconds > 0 ? fmt::format("{:.0f}/s", static_cast<double>(tokens) / seconds) : "-";
+}
+
+std::string counted_tokens(std::size_t count) {
+  return counted(count, "{} token", "{} tokens");
+}
+
+std::string labelled(std::string_view label, const std::string& text) {
+  return padded(label, label_columns) + text + '\n';
+}
+
+std::string lines_of(std::string_view label, const AnswerStats& stats) {
+  const std::string prompt =
+      localized("prompt of {}: {} reused, {} computed at {}", counted_tokens(stats.prompt_tokens), stats.reused_tokens,
+                stats.computed_tokens, speed(stats.computed_tokens, stats.prompt_seconds));
+  std::string generated = localized("{} generated at {}", counted_tokens(stats.generated_tokens),
+                                    speed(stats.decoded_tokens, stats.decode_seconds));
+  if (stats.drafted_tokens > 0) {
+    generated += localized(", {} of {} drafts accepted", stats.accepted_tokens, stats.drafted_tokens);
+  }
+  return labelled(label, prompt) + labelled("", generated);
+}
+
+std::string turns_of(const Conversation& conversation) {
+  const std::size_t dropped = conversation.dropped_turns();
+  std::string turns = counted(conversation.turns(), "{} turn", "{} turns");
+  if (dropped > 0) turns += counted(dropped, ", the oldest dropped", ", the oldest {} dropped");
+  return labelled(translated("conversation"), turns);
+}
+
+// Returns the lines of /stats.
+std::string chat_stats(const Conversation& conversation) {
+  const Context& context = conversation.context();
+  return labelled(translated("context"), localized("{} of {} tokens, {} reserved for answers", context.size(),
+                                                   context.capacity(), conversation.reserve())) +
+         turns_of(conversation) + lines_of(translated("last answer"), conversation.last_stats()) +
+         lines_of(translated("all answers"), conversation.total_stats());
+}
+
 }  // namespace
+
+ConversationState read_conversation(const std::string& path) {
+  const std::string text = read_text_or_pipe(path);
+  if (is_session(text)) {
+    throw Error(fmt::format("{}: is a session, expected a conversation in JSON; continue it with --session", path));
+  }
+  SavedConversation saved = parse_conversation(text, path);
+  ConversationState state;
+  state.messages = std::move(saved.messages);
+  state.tools = std::move(saved.tools);
+  return state;
+}
+
+void write_conversation(const std::string& path, const ConversationState& state) {
+  const std::string json = conversation_json({state.messages, state.tools});
+  OutputFile file(path);
+  file.write(std::as_bytes(std::span(json)));
+  file.commit();
+}
 
 ChatActions::ChatActions(Conversation& conversation, AnswerOutput& output, const ChatNotices& notices,
                          const std::atomic<bool>& interrupted, std::function<void()> reload)

@@ -7,10 +7,14 @@
 
 #include "runtime/chat/conversation.h"
 #include "tools/chat/answer_output.h"
+#include "tools/chat/entry.h"
 #include "tools/chat/notices.h"
-#include "tools/chat/slash_commands.h"
 
 namespace minimind {
+
+// Reads the format of conversation_json(). Throws Error naming the file.
+ConversationState read_conversation(const std::string& path);
+void write_conversation(const std::string& path, const ConversationState& state);
 
 // Applies user input to a conversation. Tool calls are never executed.
 class ChatActions {

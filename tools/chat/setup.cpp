@@ -8,7 +8,6 @@
 #include "runtime/chat/message_json.h"
 #include "runtime/constraint/grammar_constraint.h"
 #include "tools/chat/actions.h"
-#include "tools/chat/conversation_file.h"
 #include "tools/options/load_llm.h"
 #include "tools/terminal/note.h"
 #include "weights/base/error.h"

@@ -9,7 +9,6 @@
 #include "runtime/tokenizer/tokenizer_gguf.h"
 #include "runtime/tokenizer/tokenizer_json_writer.h"
 #include "tools/commands/chosen_types.h"
-#include "tools/commands/files_read.h"
 #include "tools/commands/lost_settings.h"
 #include "tools/commands/output_folder.h"
 #include "tools/options/choose_tokenizer.h"

@@ -9,7 +9,7 @@
 
 #include "runtime/engine/matrix.h"
 #include "weights/io/input_file.h"
-#include "weights/io/unfinished.h"
+#include "weights/io/part_files.h"
 
 namespace minimind {
 

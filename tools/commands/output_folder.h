@@ -5,10 +5,20 @@
 #include <string>
 #include <vector>
 
+#include "tools/options/options.h"
+#include "weights/checkpoint/checkpoint.h"
 #include "weights/io/output_file.h"
-#include "weights/io/unfinished.h"
+#include "weights/io/part_files.h"
 
 namespace minimind {
+
+// Returns every file that a conversion reads or may read: weights and the files next to them, LoRAs, config and
+// tokenizer.
+std::vector<std::string> files_read(const std::string& model, const CheckpointOptions& options,
+                                    const Checkpoint& checkpoint, const std::optional<std::string>& tokenizer);
+
+// Throws UsageError if the output file is one of them, under any name.
+void check_not_read(const std::string& written, const std::vector<std::string>& read);
 
 // A folder whose files appear together: each is written under a temporary name and renamed when all are complete. If
 // that fails, a newly created folder is removed.

@@ -15,7 +15,6 @@
 #include "tools/http/loop.h"
 #include "tools/http/reader.h"
 #include "tools/http/settings.h"
-#include "tools/http/wakeup.h"
 
 namespace minimind {
 

@@ -5,6 +5,9 @@
 #include <boost/asio/posix/basic_stream_descriptor.hpp>
 #include <chrono>
 #include <functional>
+#include <memory>
+#include <mutex>
+#include <vector>
 
 namespace minimind {
 
@@ -21,5 +24,39 @@ void when_ready(HttpDescriptor& descriptor, HttpDescriptor::wait_type what, std:
 
 // Calls `action` on the thread of the loop. Any thread may call it.
 void post_to(HttpLoop& loop, std::function<void()> action);
+
+// What is looked at on the thread of the connections.
+class HttpAnswered {
+ public:
+  virtual ~HttpAnswered() = default;
+  // Looks at what the handler has given.
+  virtual void on_answer() = 0;
+};
+
+// The way from the threads of handlers to that of the connections; does nothing once the server has ended. Pieces of
+// streams wait until earlier ones were sent 4 ms ago, so that the thread wakes up once for all streams, and takes
+// little of the processors from the threads that write them.
+class HttpWakeup : public std::enable_shared_from_this<HttpWakeup> {
+ public:
+  explicit HttpWakeup(HttpLoop& loop) : loop_(&loop), rest_(std::make_unique<HttpTimer>(loop)) {}
+
+  // Makes the thread of the connections look at the answer of the connection, at once or together with others.
+  void post(std::weak_ptr<HttpAnswered> connection, bool at_once);
+  // On the thread of the connections, or after its end.
+  void close();
+
+ private:
+  void look();
+  void rest();
+  void end_rest();
+
+  std::mutex mutex_;  // guards all below
+  HttpLoop* loop_;
+  std::unique_ptr<HttpTimer> rest_;
+  std::vector<std::weak_ptr<HttpAnswered>> waiting_;
+  bool has_pieces_ = false;  // the connections that wait include some that were not posted at once
+  bool is_called_ = false;   // the thread is about to look
+  bool is_resting_ = false;
+};
 
 }  // namespace minimind

@@ -1,8 +1,11 @@
 #include "tools/openai/answer_body.h"
 
 #include <algorithm>
+#include <array>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <random>
 
 #include "runtime/chat/answer_parser.h"
 #include "runtime/chat/message_json.h"
@@ -137,6 +140,22 @@ ChatJson answer_json(const std::string& id, const std::string& model, const Requ
                      const Usage& usage, std::time_t now) {
   return {{"id", id},       {"object", object_name(request)}, {"created", now},
           {"model", model}, {"choices", std::move(choices)},  {"usage", usage_json(usage)}};
+}
+
+std::string unique_id(std::string_view prefix) {
+  constexpr std::string_view letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
+  constexpr std::size_t length = 24;
+  thread_local std::mt19937_64 random = [] {
+    std::random_device device;
+    std::array<std::uint32_t, 8> entropy{};
+    for (std::uint32_t& word : entropy) word = device();
+    std::seed_seq seed(entropy.begin(), entropy.end());
+    return std::mt19937_64(seed);
+  }();
+  std::uniform_int_distribution<std::size_t> any(0, letters.size() - 1);
+  std::string id(prefix);
+  for (std::size_t i = 0; i < length; ++i) id += letters[any(random)];
+  return id;
 }
 
 }  // namespace minimind

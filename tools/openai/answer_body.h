@@ -68,4 +68,7 @@ std::string prompt_text(const TextModel& model, const TextPrompt& prompt);
 class CompletionLogprobs;
 void add_prompt(CompletionLogprobs& logprobs, const TextTask& task, const std::vector<TokenScore>& scores);
 
+// Returns `prefix` and 24 random letters and digits: no two calls give the same, in any process. Any thread may call.
+std::string unique_id(std::string_view prefix);
+
 }  // namespace minimind

@@ -6,8 +6,8 @@
 
 #include "runtime/chat/message_json.h"
 #include "runtime/grammar/work.h"
+#include "tools/openai/answer_body.h"
 #include "tools/openai/request_error.h"
-#include "tools/openai/unique_id.h"
 
 namespace minimind {
 namespace {

@@ -13,9 +13,7 @@
 
 #include "tools/openai/text_model.h"
 #include "tools/options/generation_options.h"
-#include "tools/serve/engine_counts.h"
 #include "tools/serve/engine_thread.h"
-#include "tools/serve/step_turns.h"
 #include "weights/checkpoint/list_checkpoints.h"
 
 namespace minimind {

@@ -9,9 +9,9 @@
 #include <vector>
 
 #include "runtime/text/utf8.h"
+#include "tools/openai/answer_body.h"
 #include "tools/openai/body_fields.h"
 #include "tools/openai/request_error.h"
-#include "tools/openai/unique_id.h"
 #include "tools/serve/completion.h"
 
 namespace minimind {

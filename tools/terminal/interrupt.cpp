@@ -8,7 +8,7 @@
 
 #include "tools/terminal/note.h"
 #include "tools/terminal/progress.h"
-#include "weights/io/unfinished.h"
+#include "weights/io/part_files.h"
 
 namespace minimind {
 namespace {

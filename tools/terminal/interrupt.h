@@ -17,7 +17,7 @@ void handle_signal(int signal, void (*handler)(int));
 
 // After this call SIGINT (Ctrl-C), SIGTERM and SIGHUP (the terminal closed) end the program with their status. The
 // handler does that itself, so it takes no time, whatever is running: it removes unfinished files
-// (weights/io/unfinished.h) and prints a line on stderr.
+// (weights/io/part_files.h) and prints a line on stderr.
 void end_at_signals();
 
 // That line while the object lives, such as "interrupted; a.gguf was not written". Objects must be made by the thread

@@ -3,7 +3,7 @@
 #include <optional>
 #include <string>
 
-#include "weights/io/unfinished.h"
+#include "weights/io/part_files.h"
 
 namespace minimind {
 

@@ -8,7 +8,7 @@
 #include <string>
 #include <vector>
 
-#include "weights/io/unfinished.h"
+#include "weights/io/part_files.h"
 
 namespace minimind {
 

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 
 namespace minimind {
@@ -18,5 +19,22 @@ bool lock_part(int descriptor);
 // user, or is on a file system without locks. Also keeps a part if its process is another one that runs on this machine
 // and ran when the part was last written. Ignores parts that cannot be removed.
 void remove_stale_parts(const std::string& path);
+
+// A file or empty folder that must not outlive this process: what is not complete, or a lock. Known until the object is
+// destroyed, so that a handler of signals can remove it.
+class Unfinished {
+ public:
+  explicit Unfinished(const std::string& path);
+  Unfinished(const Unfinished&) = delete;
+  Unfinished& operator=(const Unfinished&) = delete;
+  ~Unfinished();
+
+ private:
+  std::size_t slot_;
+};
+
+// Removes all of them, first the files, then the folders. May be called in a handler of signals, after which the
+// process must end.
+void remove_unfinished() noexcept;
 
 }  // namespace minimind
