@@ -77,6 +77,7 @@ void dequantize(DType type, const std::byte* blocks, std::size_t count, float* o
 }
 
 void quantize(DType type, const float* values, std::size_t count, std::byte* out) {
+  if (!can_quantize(type)) throw Error(fmt::format("{} cannot be written", name_of(type)));
   format_of(type).quantize(values, count, out);
 }
 

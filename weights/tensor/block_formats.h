@@ -33,7 +33,7 @@ float scale_divisor(DType type);
 void dequantize(DType type, const std::byte* blocks, std::size_t count, float* out);
 
 // Encodes values as blocks, for a type that can_quantize. Values must be finite, and their scales (see scale_divisor)
-// must fit a binary16: see can_encode in encode_values.h.
+// must fit a binary16: see can_encode in encode_values.h. Throws Error for another type.
 void quantize(DType type, const float* values, std::size_t count, std::byte* out);
 
 }  // namespace minimind
