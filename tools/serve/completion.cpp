@@ -166,7 +166,7 @@ void Completion::write_end(std::size_t index) {
     const bool has_text =
         std::ranges::any_of(scores, [&](const TokenScore& score) { return text.pieces.is_text(score.token.token); });
     if (events.empty() && has_text) events.emplace_back();
-    write_events(index, std::move(events), scores);
+    write_events(index, events, scores);
     text.result.message.tool_calls.resize(text.calls);
   } else if (!scores.empty()) {
     text.logprobs.add(scores);
