@@ -137,13 +137,12 @@ int run(const Options& options) {
   if (text.empty()) throw Error("the prompt is empty, expected text to continue");
   const std::vector<std::int32_t> prompt = tokenizer.encode_prompt(text);
 
-  const Config& config = model.config;
   GenerateOptions generation;
   generation.sampling = options.sampling;
   generation.max_tokens = options.max_tokens;
   const bool eos_was_assumed = checkpoint.sources.at("eos_token_id").kind == ConfigSource::Kind::assumed;
-  generation.end_tokens = end_tokens(config, eos_was_assumed, &tokenizer);
-  Context context(config, std::min(config.max_position_embeddings, prompt.size() + options.max_tokens),
+  generation.end_tokens = end_tokens(model.config, eos_was_assumed, &tokenizer);
+  Context context(model.config, std::min(model.config.max_position_embeddings, prompt.size() + options.max_tokens),
                   suitable_kv_type(model));
   Forward forward(model, kernels::choose(), threads, std::min(prompt.size(), batch_tokens), context.capacity());
   const auto show = [](std::string_view piece) {
@@ -162,11 +161,8 @@ int run(const Options& options) {
 int main(int count, char** arguments) {
   try {
     return minimind::run(minimind::parse({arguments + 1, arguments + std::max(count, 1)}));
-  } catch (const minimind::UsageError& error) {
-    fmt::print(stderr, "minimind-core: {}\n", error.what());
-    return 2;
   } catch (const std::exception& error) {
     fmt::print(stderr, "minimind-core: {}\n", error.what());
-    return 1;
+    return dynamic_cast<const minimind::UsageError*>(&error) ? 2 : 1;
   }
 }
