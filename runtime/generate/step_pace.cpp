@@ -15,12 +15,13 @@ constexpr double too_vague = 0.1;  // for the time of a step without prompts
 // the processor.
 constexpr double most_deviations = 2;
 
-// The known pace no longer holds after this many much longer steps in a row.
+// The known pace no longer holds after this many much longer steps in a row, or one that is much shorter.
 constexpr std::size_t most_long_steps = 3;
-constexpr double much_longer = 3;  // standard deviations
+constexpr double much_longer = 3, much_shorter = -4;  // standard deviations
 
-// A step that is to show what more tokens cost may take this many times the longest step that is aimed at.
-constexpr double explored = 1.1;
+// Times the longest step that is aimed at.
+constexpr double explored = 1.1;                 // by a step that is to show what more tokens cost
+constexpr double tolerated = 1.25;               // before the tokens are halved
 constexpr std::size_t exploration_interval = 8;  // steps with prompts
 
 // Positions that `count` tokens attend to which follow `position` others.
@@ -71,7 +72,9 @@ void StepPace::learn(const StepWork& work, double seconds) {
   update(x, seconds);
   if (work.tokens == 0) return;
   ++prompt_steps_;
-  most_tokens_ = std::max(most_tokens_, 2 * work.tokens);
+  const double alone = estimate(features({.rows = work.rows, .row_positions = work.row_positions})).value;
+  most_tokens_ = seconds > tolerated * longest_step_ * alone ? std::max<std::size_t>(1, work.tokens / 2)
+                                                             : std::max(most_tokens_, 2 * work.tokens);
 }
 
 StepPace::Vector StepPace::features(const StepWork& work) {
@@ -111,7 +114,7 @@ bool StepPace::surprises(const Vector& x, double seconds) {
   const Estimate expected = estimate(x);
   const double deviations = (seconds - expected.value) / std::hypot(expected.error, noise * expected.value);
   long_steps_ = deviations > much_longer ? long_steps_ + 1 : 0;
-  return long_steps_ > most_long_steps;
+  return long_steps_ > most_long_steps || deviations < much_shorter;
 }
 
 // Any cost may be as much as a whole step. A position costs about 1 / hidden_size of a row: a row multiplies matrices
@@ -126,9 +129,14 @@ void StepPace::start(double seconds) {
 }
 
 void StepPace::update(const Vector& x, double seconds) {
-  for (std::size_t i = 0; i < costs; ++i) covariance_[i][i] += drift * cost_[i] * drift * cost_[i];
+  // A cost drifts by a part of itself, or of the step if it is hardly anything.
+  const double expected = std::max(estimate(x).value, 0.1 * seconds);
+  for (std::size_t i = 0; i < costs; ++i) {
+    const double change = drift * std::max(cost_[i], x[i] > 0 ? 0.05 * expected / x[i] : 0);
+    covariance_[i][i] += change * change;
+  }
   const Estimate prediction = estimate(x);
-  const double own = noise * prediction.value;
+  const double own = noise * std::max(prediction.value, 0.1 * seconds);
   const double variance = prediction.error * prediction.error + own * own;
   const double surprise = std::min(seconds - prediction.value, most_deviations * std::sqrt(variance));
   Vector shared{};  // with the time: covariance x

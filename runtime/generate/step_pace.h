@@ -25,7 +25,8 @@ struct StepWork {
 // many tokens as fit in spite of that uncertainty, so little is risked while little is known. When the time without
 // prompts has become uncertain, one step runs without them.
 //
-// The model is a straight line, but times are not: a step has at most twice as many tokens as an earlier one.
+// The model is a straight line, but times are not. A step has at most twice as many tokens as an earlier one that was
+// short enough: it then takes at most twice as long as that one.
 class StepPace {
  public:
   // `hidden_size` is that of the model.
