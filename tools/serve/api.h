@@ -132,8 +132,7 @@ class Api {
   std::list<Work*> preparing_;
   std::size_t waiting_bytes_ = 0;  // of the bodies of all Work
 
-  std::atomic<bool> waits_for_engine_ =
-      false;  // the thread of brief tasks does, whose silence the engine then explains
+  std::atomic<bool> waits_for_engine_ = false;  // the thread of brief tasks does: the engine explains its silence
   // Prepare requests: small ones in order, and those that take long beside them.
   TaskThread brief_tasks_, long_tasks_;
 };

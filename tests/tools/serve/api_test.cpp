@@ -89,6 +89,12 @@ std::shared_ptr<FakeAnswer> post_to(Api& api, const std::string& path, const std
   return answer;
 }
 
+std::shared_ptr<FakeAnswer> get_from(Api& api, const std::string& path) {
+  auto answer = std::make_shared<FakeAnswer>();
+  api.handle({.method = "GET", .path = path, .query = "", .headers = {}, .body = ""}, answer);
+  return answer;
+}
+
 class ApiTest : public testing::Test {
  protected:
   std::shared_ptr<FakeAnswer> post(const std::string& path, const std::string& body,
@@ -109,8 +115,7 @@ class ApiTest : public testing::Test {
     return post_and_wait("/v1/completions", body);
   }
   std::shared_ptr<FakeAnswer> get(const std::string& path) {
-    auto answer = std::make_shared<FakeAnswer>();
-    api.handle({.method = "GET", .path = path, .query = "", .headers = {}, .body = ""}, answer);
+    auto answer = get_from(api, path);
     EXPECT_TRUE(answer->wait());
     return answer;
   }
@@ -973,11 +978,7 @@ TEST_F(ApiTest, HealthFailsWhileTheEngineMakesNoProgress) {
   ApiOptions impatient = options();
   impatient.stuck_after = std::chrono::milliseconds(20);
   Api own(models, impatient);
-  const auto health = [&] {
-    const auto answer = std::make_shared<FakeAnswer>();
-    own.handle({.method = "GET", .path = "/health", .query = "", .headers = {}, .body = ""}, answer);
-    return answer;
-  };
+  const auto health = [&] { return get_from(own, "/health"); };
   EXPECT_EQ(health()->status(), 200);
   HeldEngine held(engine);
   while (health()->status() == 200) std::this_thread::yield();
@@ -1165,11 +1166,7 @@ TEST_F(ApiTest, HealthFailsWhileOneRequestIsReadForTooLong) {
   ApiOptions impatient = options();
   impatient.stuck_after = std::chrono::milliseconds(20);
   Api own(models, impatient);
-  const auto health = [&] {
-    const auto answer = std::make_shared<FakeAnswer>();
-    own.handle({.method = "GET", .path = "/health", .query = "", .headers = {}, .body = ""}, answer);
-    return answer;
-  };
+  const auto health = [&] { return get_from(own, "/health"); };
   const auto holding = std::make_shared<HoldingAnswer>();
   post_to(own, "/tokenize", R"({"content": "a"})", holding);
   holding->wait_until_held();
