@@ -214,7 +214,8 @@ class MetadataWriter {
     metadata_.set_string("general.architecture", std::string(architecture_));
     metadata_.set_string("general.type", "model");
     metadata_.set_string("general.name", name);
-    if (const auto type = gguf_file_type_of(most_common_type(tensors))) metadata_.set_u32("general.file_type", *type);
+    const auto file_type = row_of(most_common_type(tensors)).gguf_file_type;
+    if (file_type) metadata_.set_u32("general.file_type", *file_type);
     constexpr std::uint32_t quantization_version = 2;
     for (const OutputTensor& tensor : tensors) {
       if (is_block_type(tensor.dtype)) metadata_.set_u32("general.quantization_version", quantization_version);

@@ -22,17 +22,10 @@ constexpr std::size_t gguf_padded(std::size_t size, std::size_t alignment) {
   return (size + alignment - 1) / alignment * alignment;
 }
 
-// Returns the type of a tensor type code, ggml's enum ggml_type; std::nullopt if DType lacks it.
+// Returns the type whose DTypeRow::gguf_type is `code`; std::nullopt if DType lacks it.
 std::optional<DType> dtype_of_gguf_code(std::uint32_t code);
 
-// Returns the tensor type code; std::nullopt for u8 and boolean, which GGUF does not have.
-std::optional<std::uint32_t> gguf_code_of(DType dtype);
-
-// Returns the metadata value general.file_type of a file that is mostly of this type. Every type that can_encode
-// accepts has one.
-std::optional<std::uint32_t> gguf_file_type_of(DType dtype);
-
-// Returns ggml's name, such as "Q4_K", whether in DType or not; "number 99" if ggml has no such type.
+// Returns ggml's name, such as "Q4_K", whether in DType (in capitals) or not; "number 99" if ggml has no such type.
 std::string gguf_tensor_type_name(std::uint32_t code);
 
 // Lists the tensor types of weights: "F32, F16, ..."

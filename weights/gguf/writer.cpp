@@ -118,7 +118,7 @@ std::uint32_t check_tensor(const OutputTensor& tensor) {
     reject(tensor, fmt::format("its shape is {}, expected at most {} dimensions and none of 0",
                                shape_text(tensor.shape), gguf_most_dimensions));
   }
-  const auto code = gguf_code_of(tensor.dtype);
+  const auto code = row_of(tensor.dtype).gguf_type;
   if (!code) reject(tensor, fmt::format("there is no type for {}", name_of(tensor.dtype)));
   if (!byte_count(tensor.shape, tensor.dtype)) {
     reject(tensor, fmt::format("its shape is {}, and {} requires rows of a multiple of {}", shape_text(tensor.shape),

@@ -3,6 +3,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
+#include <optional>
 #include <string_view>
 
 namespace minimind {
@@ -51,46 +52,49 @@ struct BlockShape {
   std::size_t bytes;
 };
 
-// One row per DType, in their order: its name and its block shape.
+// One row per DType, in their order.
 struct DTypeRow {
   DType type;
   std::string_view name;
   BlockShape block;
+  // The numbers by which GGUF files name it: of a tensor's type, ggml's enum ggml_type, and of the type that most of a
+  // file has, enum ggml_ftype.
+  std::optional<std::uint32_t> gguf_type = std::nullopt, gguf_file_type = std::nullopt;
 };
 inline constexpr DTypeRow dtype_rows[] = {
-    {DType::f32, "f32", {1, 4}},
-    {DType::f16, "f16", {1, 2}},
-    {DType::bf16, "bf16", {1, 2}},
-    {DType::f64, "f64", {1, 8}},
-    {DType::i64, "i64", {1, 8}},
-    {DType::i32, "i32", {1, 4}},
-    {DType::i16, "i16", {1, 2}},
-    {DType::i8, "i8", {1, 1}},
+    {DType::f32, "f32", {1, 4}, 0, 0},
+    {DType::f16, "f16", {1, 2}, 1, 1},
+    {DType::bf16, "bf16", {1, 2}, 30, 32},
+    {DType::f64, "f64", {1, 8}, 28},
+    {DType::i64, "i64", {1, 8}, 27},
+    {DType::i32, "i32", {1, 4}, 26},
+    {DType::i16, "i16", {1, 2}, 25},
+    {DType::i8, "i8", {1, 1}, 24},
     {DType::u8, "u8", {1, 1}},
     {DType::boolean, "bool", {1, 1}},
-    {DType::q8_0, "q8_0", {32, 34}},
-    {DType::q4_0, "q4_0", {32, 18}},
-    {DType::q4_1, "q4_1", {32, 20}},
-    {DType::q5_0, "q5_0", {32, 22}},
-    {DType::q5_1, "q5_1", {32, 24}},
-    {DType::q4_k, "q4_k", {256, 144}},
-    {DType::q5_k, "q5_k", {256, 176}},
-    {DType::q6_k, "q6_k", {256, 210}},
-    {DType::iq4_nl, "iq4_nl", {32, 18}},
-    {DType::q2_k, "q2_k", {256, 84}},
-    {DType::q3_k, "q3_k", {256, 110}},
-    {DType::iq4_xs, "iq4_xs", {256, 136}},
-    {DType::iq3_s, "iq3_s", {256, 110}},
-    {DType::iq3_xxs, "iq3_xxs", {256, 98}},
-    {DType::iq2_s, "iq2_s", {256, 82}},
-    {DType::iq2_xs, "iq2_xs", {256, 74}},
-    {DType::iq2_xxs, "iq2_xxs", {256, 66}},
-    {DType::iq1_m, "iq1_m", {256, 56}},
-    {DType::iq1_s, "iq1_s", {256, 50}},
-    {DType::tq1_0, "tq1_0", {256, 54}},
-    {DType::tq2_0, "tq2_0", {256, 66}},
-    {DType::mxfp4, "mxfp4", {32, 17}},
-    {DType::nvfp4, "nvfp4", {64, 36}},
+    {DType::q8_0, "q8_0", {32, 34}, 8, 7},
+    {DType::q4_0, "q4_0", {32, 18}, 2, 2},
+    {DType::q4_1, "q4_1", {32, 20}, 3, 3},
+    {DType::q5_0, "q5_0", {32, 22}, 6, 8},
+    {DType::q5_1, "q5_1", {32, 24}, 7, 9},
+    {DType::q4_k, "q4_k", {256, 144}, 12, 15},
+    {DType::q5_k, "q5_k", {256, 176}, 13, 17},
+    {DType::q6_k, "q6_k", {256, 210}, 14, 18},
+    {DType::iq4_nl, "iq4_nl", {32, 18}, 20, 25},
+    {DType::q2_k, "q2_k", {256, 84}, 10, 10},
+    {DType::q3_k, "q3_k", {256, 110}, 11, 12},
+    {DType::iq4_xs, "iq4_xs", {256, 136}, 23, 30},
+    {DType::iq3_s, "iq3_s", {256, 110}, 21, 26},
+    {DType::iq3_xxs, "iq3_xxs", {256, 98}, 18, 23},
+    {DType::iq2_s, "iq2_s", {256, 82}, 22, 28},
+    {DType::iq2_xs, "iq2_xs", {256, 74}, 17, 20},
+    {DType::iq2_xxs, "iq2_xxs", {256, 66}, 16, 19},
+    {DType::iq1_m, "iq1_m", {256, 56}, 29, 31},
+    {DType::iq1_s, "iq1_s", {256, 50}, 19, 24},
+    {DType::tq1_0, "tq1_0", {256, 54}, 34, 36},
+    {DType::tq2_0, "tq2_0", {256, 66}, 35, 37},
+    {DType::mxfp4, "mxfp4", {32, 17}, 39, 38},
+    {DType::nvfp4, "nvfp4", {64, 36}, 40, 39},
 };
 
 constexpr const DTypeRow& row_of(DType type) {
@@ -102,7 +106,7 @@ static_assert([] {
   for (std::size_t i = 0; i < std::size(dtype_rows); ++i) {
     if (dtype_rows[i].type != static_cast<DType>(i)) return false;
   }
-  return std::size(dtype_rows) == static_cast<std::size_t>(DType::nvfp4) + 1;
+  return std::size(dtype_rows) == static_cast<std::size_t>(DType::nvfp4) + 1;  // the last one
 }());
 
 constexpr BlockShape block_shape(DType type) {
