@@ -8,6 +8,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/calibrate/part_search.h"
 #include "runtime/calibrate/quantize_rows.h"
 #include "runtime/kernels/instruction_sets.h"
 #include "weights/base/error.h"
@@ -45,7 +46,7 @@ std::vector<float> finite_values(const StoredTensor& tensor, const std::string& 
 }  // namespace
 
 bool can_calibrate(DType type, std::size_t cols) {
-  return has_block_codes(type) && type != DType::tq2_0 && cols % block_shape(type).elements == 0;
+  return has_block_codes(type) && code_ranges(type).part <= most_part_values && cols % block_shape(type).elements == 0;
 }
 
 Calibration::Calibration(const Checkpoint& checkpoint, const CalibrationText& text, std::size_t threads,

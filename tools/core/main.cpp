@@ -30,7 +30,9 @@
 namespace minimind {
 
 // What the program has: q8_0, f32, f16 and bf16 are always there.
-constinit const std::span<const BlockFormat> more_block_formats{};
+std::optional<BlockFormat> more_block_format(DType) {
+  return std::nullopt;
+}
 constinit const std::span<const MatrixFormat> more_matrix_formats{};
 const std::span<const kernels::InstructionSet> kernels::instruction_sets = plain_instruction_sets;
 

@@ -1,5 +1,8 @@
+#include <algorithm>
 #include <bit>
 #include <cmath>
+#include <iterator>
+#include <optional>
 
 #include "weights/tensor/block_codes.h"
 #include "weights/tensor/block_formats.h"
@@ -73,82 +76,49 @@ void read_nvfp4(const Byte* block, float* out) {
   }
 }
 
-template <DType type, void (*read)(const Byte*, float*)>
-void read_blocks(const std::byte* blocks, std::size_t count, float* out) {
-  constexpr BlockShape shape = block_shape(type);
+// The types whose blocks are not BlockCodes. They are only read.
+struct OnlyRead {
+  DType type;
+  void (*read)(const Byte* block, float* out);
+};
+constexpr OnlyRead only_read[] = {
+    {DType::iq3_s, read_iq3_s},   {DType::iq3_xxs, read_iq3_xxs}, {DType::iq2_s, read_iq2_s},
+    {DType::iq2_xs, read_iq2_xs}, {DType::iq2_xxs, read_iq2_xxs}, {DType::iq1_m, read_iq1_m},
+    {DType::iq1_s, read_iq1_s},   {DType::tq1_0, read_tq1_0},     {DType::mxfp4, read_mxfp4},
+    {DType::nvfp4, read_nvfp4},
+};
+
+const OnlyRead* find_only_read(DType type) {
+  const auto* const found = std::ranges::find(only_read, type, &OnlyRead::type);
+  return found == std::end(only_read) ? nullptr : found;
+}
+
+void read_blocks(DType type, const std::byte* blocks, std::size_t count, float* out) {
+  const auto read = find_only_read(type)->read;
+  const BlockShape shape = block_shape(type);
   const Byte* block = reinterpret_cast<const Byte*>(blocks);
   for (std::size_t i = 0; i < count; i += shape.elements, block += shape.bytes) read(block, out + i);
 }
 
-template <DType type>
-void read_codes(const std::byte* blocks, std::size_t count, float* out) {
-  constexpr BlockShape shape = block_shape(type);
-  BlockCodes codes{};
-  for (std::size_t i = 0; i < count; i += shape.elements, blocks += shape.bytes) {
-    unpack_block(type, blocks, codes);
-    values_of(type, codes, out + i);
-  }
-}
-
-template <DType type>
-void write_codes(const float* values, std::size_t count, std::byte* out) {
-  constexpr BlockShape shape = block_shape(type);
+void write_codes(DType type, const float* values, std::size_t count, std::byte* out) {
+  const auto choose = find_code_chooser(type)->choose;
+  const BlockShape shape = block_shape(type);
   BlockCodes codes;
   for (std::size_t i = 0; i < count; i += shape.elements, out += shape.bytes) {
-    choose_codes(type, values + i, codes);
+    choose(values + i, codes);
     pack_block(type, codes, out);
   }
 }
 
-// A type whose blocks are BlockCodes, of which choose_codes chooses those that are written.
-template <DType type>
-constexpr BlockFormat written(float scale_divisor) {
-  return {type, read_codes<type>, write_codes<type>, scale_divisor};
-}
-
-template <DType type>
-constexpr BlockFormat only_read(void (*read)(const std::byte*, std::size_t, float*) = read_codes<type>) {
-  return {type, read};
-}
-
-template <DType type, void (*read)(const Byte*, float*)>
-constexpr BlockFormat only_read() {
-  return only_read<type>(read_blocks<type, read>);
-}
-
-constexpr BlockFormat formats[] = {
-    written<DType::q4_0>(8),
-    written<DType::q5_0>(16),
-    // The minimum is one of the values.
-    written<DType::q4_1>(1),
-    written<DType::q5_1>(1),
-    // The least squares of iq4_nl cannot require a scale above largest / 77.
-    written<DType::iq4_nl>(64),
-    // A minimum is 63 steps of the binary16. The fit's error is not above that of codes from the lowest value to the
-    // highest one, which keeps its minimum below four times the largest magnitude.
-    written<DType::q4_k>(16),
-    written<DType::q5_k>(16),
-    // Values are rounded to codes that are at least two thirds of them, by a scale that makes the largest one at least
-    // 31; the scale of its part becomes 128.
-    written<DType::q6_k>(2048),
-    only_read<DType::q2_k>(),
-    only_read<DType::q3_k>(),
-    only_read<DType::iq4_xs>(),
-    only_read<DType::tq2_0>(),
-    only_read<DType::iq3_s, read_iq3_s>(),
-    only_read<DType::iq3_xxs, read_iq3_xxs>(),
-    only_read<DType::iq2_s, read_iq2_s>(),
-    only_read<DType::iq2_xs, read_iq2_xs>(),
-    only_read<DType::iq2_xxs, read_iq2_xxs>(),
-    only_read<DType::iq1_m, read_iq1_m>(),
-    only_read<DType::iq1_s, read_iq1_s>(),
-    only_read<DType::tq1_0, read_tq1_0>(),
-    only_read<DType::mxfp4, read_mxfp4>(),
-    only_read<DType::nvfp4, read_nvfp4>(),
-};
-
 }  // namespace
 
-constinit const std::span<const BlockFormat> more_block_formats = formats;
+std::optional<BlockFormat> more_block_format(DType type) {
+  if (has_block_codes(type)) {
+    const CodeChooser* const chooser = find_code_chooser(type);
+    return chooser ? BlockFormat{read_codes, write_codes, chooser->scale_divisor, chooser->shorter}
+                   : BlockFormat{read_codes};
+  }
+  return find_only_read(type) ? std::optional(BlockFormat{read_blocks}) : std::nullopt;
+}
 
 }  // namespace minimind

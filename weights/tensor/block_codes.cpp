@@ -1,7 +1,9 @@
 #include "weights/tensor/block_codes.h"
 
+#include <algorithm>
 #include <array>
 #include <cstring>
+#include <iterator>
 #include <utility>
 
 namespace minimind {
@@ -18,16 +20,20 @@ struct BitRun {
 
 constexpr std::size_t no_field = ~std::size_t{0};
 
-// Where a block has its fields. An integer is stored plus `bias`; a code with a book, as its index.
+// Where a block has its fields. Integers of 8 bits are stored as they are, narrower ones minus the lowest number of
+// their range, and a code with a book as its index. A minimum without integers is stored with the opposite sign.
 struct Layout {
   DType type;
   CodeRanges ranges;
   std::size_t scale_byte, minimum_byte;
-  bool minimum_is_added;  // stored with the opposite sign
-  int code_bias, scale_bias;
   std::span<const BitRun> codes, scales = {}, minima = {};
   BlockShape block = block_shape(type);
 };
+
+// What is added to an integer of this range when it is stored.
+constexpr int bias_of(IntegerRange range) {
+  return range.lowest == -128 ? 0 : -range.lowest;
+}
 
 template <std::size_t... counts>
 constexpr auto joined(const std::array<BitRun, counts>&... lists) {
@@ -123,36 +129,22 @@ constexpr auto iq4_xs_scales = iq4_xs_scales_at(2, 4);
 
 constexpr IntegerRange always_one{1, 1}, none{0, 0};
 
-constexpr Layout q8_0_layout{DType::q8_0, {32, {-128, 127}, always_one, none}, 0, no_field, false, 0, 0, q8_0_codes};
-constexpr Layout q4_0_layout{DType::q4_0, {32, {-8, 7}, always_one, none}, 0, no_field, false, 8, 0, q4_0_codes};
-constexpr Layout q4_1_layout{DType::q4_1, {32, {0, 15}, always_one, always_one}, 0, 2, true, 0, 0, q4_1_codes};
-constexpr Layout q5_0_layout{DType::q5_0, {32, {-16, 15}, always_one, none}, 0, no_field, false, 16, 0, q5_0_codes};
-constexpr Layout q5_1_layout{DType::q5_1, {32, {0, 31}, always_one, always_one}, 0, 2, true, 0, 0, q5_1_codes};
-constexpr Layout iq4_nl_layout{
-    DType::iq4_nl, {32, {-127, 113}, always_one, none, iq4_nl_codes}, 0, no_field, false, 0, 0, q4_0_codes};
-constexpr Layout q2_k_layout{DType::q2_k, {16, {0, 3}, {0, 15}, {0, 15}}, 80, 82, false, 0, 0, q2_k_codes, q2_k_scales,
-                             q2_k_minima};
-constexpr Layout q3_k_layout{DType::q3_k, {16, {-4, 3}, {-32, 31}, none}, 108, no_field, false, 4, 32, q3_k_codes,
-                             q3_k_scales};
-constexpr Layout q4_k_layout{DType::q4_k, {32, {0, 15}, {0, 63}, {0, 63}}, 0, 2, false, 0, 0, q4_k_codes, q4_k_scales,
-                             q4_k_minima};
-constexpr Layout q5_k_layout{DType::q5_k, {32, {0, 31}, {0, 63}, {0, 63}}, 0, 2, false, 0, 0, q5_k_codes, q4_k_scales,
-                             q4_k_minima};
-constexpr Layout q6_k_layout{DType::q6_k, {16, {-32, 31}, {-128, 127}, none}, 208, no_field, false, 32, 0, q6_k_codes,
-                             q6_k_scales};
-constexpr Layout iq4_xs_layout{
-    DType::iq4_xs, {32, {-127, 113}, {-32, 31}, none, iq4_nl_codes}, 0, no_field, false, 0, 32, iq4_xs_codes,
-    iq4_xs_scales};
-constexpr Layout tq2_0_layout{DType::tq2_0, {256, {-1, 2}, always_one, none}, 64, no_field, false, 1, 0, tq2_0_codes};
-
-// The index of each code in iq4_nl_codes, the only book, at the code's own byte.
-constexpr std::array<Byte, 256> book_indices = [] {
-  std::array<Byte, 256> indices{};
-  for (std::size_t i = 0; i < std::size(iq4_nl_codes); ++i) {
-    indices[static_cast<Byte>(iq4_nl_codes[i])] = static_cast<Byte>(i);
-  }
-  return indices;
-}();
+// The types, a row each.
+constexpr Layout layouts[] = {
+    {DType::q8_0, {32, {-128, 127}, always_one, none}, 0, no_field, q8_0_codes},
+    {DType::q4_0, {32, {-8, 7}, always_one, none}, 0, no_field, q4_0_codes},
+    {DType::q4_1, {32, {0, 15}, always_one, always_one}, 0, 2, q4_1_codes},
+    {DType::q5_0, {32, {-16, 15}, always_one, none}, 0, no_field, q5_0_codes},
+    {DType::q5_1, {32, {0, 31}, always_one, always_one}, 0, 2, q5_1_codes},
+    {DType::iq4_nl, {32, {-127, 113}, always_one, none, iq4_nl_codes}, 0, no_field, q4_0_codes},
+    {DType::q2_k, {16, {0, 3}, {0, 15}, {0, 15}}, 80, 82, q2_k_codes, q2_k_scales, q2_k_minima},
+    {DType::q3_k, {16, {-4, 3}, {-32, 31}, none}, 108, no_field, q3_k_codes, q3_k_scales},
+    {DType::q4_k, {32, {0, 15}, {0, 63}, {0, 63}}, 0, 2, q4_k_codes, q4_k_scales, q4_k_minima},
+    {DType::q5_k, {32, {0, 31}, {0, 63}, {0, 63}}, 0, 2, q5_k_codes, q4_k_scales, q4_k_minima},
+    {DType::q6_k, {16, {-32, 31}, {-128, 127}, none}, 208, no_field, q6_k_codes, q6_k_scales},
+    {DType::iq4_xs, {32, {-127, 113}, {-32, 31}, none, iq4_nl_codes}, 0, no_field, iq4_xs_codes, iq4_xs_scales},
+    {DType::tq2_0, {256, {-1, 2}, always_one, none}, 64, no_field, tq2_0_codes},
+};
 
 template <BitRun run>
 void put_run(const Byte* integers, Byte* block) {
@@ -173,58 +165,63 @@ void get_run(const Byte* block, Byte* integers) {
   }
 }
 
-// All runs of a list. As template arguments, they are constants of unrolled loops.
-template <const Layout& layout, std::span<const BitRun> Layout::*list>
+// All runs of a list of layouts[at]. As template arguments, they are constants of unrolled loops.
+template <std::size_t at, std::span<const BitRun> Layout::*list>
 void put_runs(const Byte* integers, Byte* block) {
   [&]<std::size_t... i>(std::index_sequence<i...>) {
-    (put_run<(layout.*list)[i]>(integers, block), ...);
+    (put_run<(layouts[at].*list)[i]>(integers, block), ...);
   }
-  (std::make_index_sequence<(layout.*list).size()>());
+  (std::make_index_sequence<(layouts[at].*list).size()>());
 }
 
-template <const Layout& layout, std::span<const BitRun> Layout::*list>
+template <std::size_t at, std::span<const BitRun> Layout::*list>
 void get_runs(const Byte* block, Byte* integers) {
   [&]<std::size_t... i>(std::index_sequence<i...>) {
-    (get_run<(layout.*list)[i]>(block, integers), ...);
+    (get_run<(layouts[at].*list)[i]>(block, integers), ...);
   }
-  (std::make_index_sequence<(layout.*list).size()>());
+  (std::make_index_sequence<(layouts[at].*list).size()>());
 }
 
-constexpr std::uint16_t f16_sign = 0x8000;
+// What the binary16 of a minimum differs by from that of a block.
+template <IntegerRange range>
+constexpr std::uint16_t minimum_sign = range.lowest == 1 ? 0x8000 : 0;
 
-template <const Layout& layout>
+template <std::size_t at>
 void pack(const BlockCodes& codes, Byte* block) {
+  constexpr const Layout& layout = layouts[at];
   constexpr std::size_t elements = layout.block.elements, parts = elements / layout.ranges.part;
   std::memset(block, 0, layout.block.bytes);
   Byte integers[elements];
   for (std::size_t i = 0; i < elements; ++i) {
     if constexpr (layout.ranges.book.empty()) {
-      integers[i] = static_cast<Byte>(codes.codes[i] + layout.code_bias);
+      integers[i] = static_cast<Byte>(codes.codes[i] + bias_of(layout.ranges.codes));
     } else {
       integers[i] = book_indices[static_cast<Byte>(codes.codes[i])];
     }
   }
-  put_runs<layout, &Layout::codes>(integers, block);
+  put_runs<at, &Layout::codes>(integers, block);
   if constexpr (!layout.scales.empty()) {
-    for (std::size_t p = 0; p < parts; ++p) integers[p] = static_cast<Byte>(codes.part_scales[p] + layout.scale_bias);
-    put_runs<layout, &Layout::scales>(integers, block);
-    put_runs<layout, &Layout::minima>(codes.part_minima, block);
+    constexpr int bias = bias_of(layout.ranges.scales);
+    for (std::size_t p = 0; p < parts; ++p) integers[p] = static_cast<Byte>(codes.part_scales[p] + bias);
+    put_runs<at, &Layout::scales>(integers, block);
+    put_runs<at, &Layout::minima>(codes.part_minima, block);
   }
   std::memcpy(block + layout.scale_byte, &codes.scale, sizeof codes.scale);
   if constexpr (layout.minimum_byte != no_field) {
-    const F16 minimum{static_cast<std::uint16_t>(codes.minimum.bits ^ (layout.minimum_is_added ? f16_sign : 0))};
+    const F16 minimum{static_cast<std::uint16_t>(codes.minimum.bits ^ minimum_sign<layout.ranges.minima>)};
     std::memcpy(block + layout.minimum_byte, &minimum, sizeof minimum);
   }
 }
 
-template <const Layout& layout>
+template <std::size_t at>
 void unpack(const Byte* block, BlockCodes& out) {
+  constexpr const Layout& layout = layouts[at];
   constexpr std::size_t elements = layout.block.elements, parts = elements / layout.ranges.part;
   Byte integers[elements] = {};
-  get_runs<layout, &Layout::codes>(block, integers);
+  get_runs<at, &Layout::codes>(block, integers);
   for (std::size_t i = 0; i < elements; ++i) {
     if constexpr (layout.ranges.book.empty()) {
-      out.codes[i] = static_cast<std::int8_t>(integers[i] - layout.code_bias);
+      out.codes[i] = static_cast<std::int8_t>(integers[i] - bias_of(layout.ranges.codes));
     } else {
       out.codes[i] = layout.ranges.book[integers[i]];
     }
@@ -234,22 +231,23 @@ void unpack(const Byte* block, BlockCodes& out) {
     out.part_minima[0] = static_cast<Byte>(layout.ranges.minima.lowest);
   } else {
     Byte scales[parts] = {};
-    get_runs<layout, &Layout::scales>(block, scales);
-    for (std::size_t p = 0; p < parts; ++p)
-      out.part_scales[p] = static_cast<std::int8_t>(scales[p] - layout.scale_bias);
+    get_runs<at, &Layout::scales>(block, scales);
+    constexpr int bias = bias_of(layout.ranges.scales);
+    for (std::size_t p = 0; p < parts; ++p) out.part_scales[p] = static_cast<std::int8_t>(scales[p] - bias);
     std::memset(out.part_minima, 0, parts);
-    get_runs<layout, &Layout::minima>(block, out.part_minima);
+    get_runs<at, &Layout::minima>(block, out.part_minima);
   }
   std::memcpy(&out.scale, block + layout.scale_byte, sizeof out.scale);
   out.minimum = {};
   if constexpr (layout.minimum_byte != no_field) {
     std::memcpy(&out.minimum, block + layout.minimum_byte, sizeof out.minimum);
-    if (layout.minimum_is_added) out.minimum.bits ^= f16_sign;
+    out.minimum.bits ^= minimum_sign<layout.ranges.minima>;
   }
 }
 
-template <const Layout& layout>
+template <std::size_t at>
 void compute_values(const BlockCodes& codes, float* out) {
+  constexpr const Layout& layout = layouts[at];
   constexpr std::size_t part = layout.ranges.part;
   const float scale = to_f32(codes.scale), minimum = to_f32(codes.minimum);
   for (std::size_t p = 0; p < layout.block.elements / part; ++p) {
@@ -261,39 +259,50 @@ void compute_values(const BlockCodes& codes, float* out) {
   }
 }
 
-// Calls use.template operator()<layout>() with the layout of the type; returns false if it has none.
+template <std::size_t at>
+void read_blocks_with_codes(const std::byte* blocks, std::size_t count, float* out) {
+  constexpr BlockShape shape = layouts[at].block;
+  BlockCodes codes{};
+  for (std::size_t i = 0; i < count; i += shape.elements, blocks += shape.bytes) {
+    unpack<at>(reinterpret_cast<const Byte*>(blocks), codes);
+    compute_values<at>(codes, out + i);
+  }
+}
+
+// Calls use.template operator()<at>() with the index of the type's layout; returns false if it has none.
 template <class Use>
 bool with_layout(DType type, Use use) {
-  const auto choose = [&]<const Layout&... layouts>() {
-    return ((type == layouts.type && (use.template operator()<layouts>(), true)) || ...);
+  const auto choose = [&]<std::size_t... at>(std::index_sequence<at...>) {
+    return ((type == layouts[at].type && (use.template operator()<at>(), true)) || ...);
   };
-  return choose
-      .template operator()<q8_0_layout, q4_0_layout, q4_1_layout, q5_0_layout, q5_1_layout, iq4_nl_layout, q2_k_layout,
-                           q3_k_layout, q4_k_layout, q5_k_layout, q6_k_layout, iq4_xs_layout, tq2_0_layout>();
+  return choose(std::make_index_sequence<std::size(layouts)>());
 }
 
 }  // namespace
 
 bool has_block_codes(DType type) {
-  return with_layout(type, []<const Layout&>() {});
+  return std::ranges::find(layouts, type, &Layout::type) != std::end(layouts);
 }
 
 CodeRanges code_ranges(DType type) {
-  CodeRanges ranges{};
-  with_layout(type, [&]<const Layout & layout>() { ranges = layout.ranges; });
-  return ranges;
+  const auto* const layout = std::ranges::find(layouts, type, &Layout::type);
+  return layout == std::end(layouts) ? CodeRanges{} : layout->ranges;
 }
 
 void pack_block(DType type, const BlockCodes& codes, std::byte* out) {
-  with_layout(type, [&]<const Layout & layout>() { pack<layout>(codes, reinterpret_cast<Byte*>(out)); });
+  with_layout(type, [&]<std::size_t at>() { pack<at>(codes, reinterpret_cast<Byte*>(out)); });
 }
 
 void unpack_block(DType type, const std::byte* block, BlockCodes& out) {
-  with_layout(type, [&]<const Layout & layout>() { unpack<layout>(reinterpret_cast<const Byte*>(block), out); });
+  with_layout(type, [&]<std::size_t at>() { unpack<at>(reinterpret_cast<const Byte*>(block), out); });
+}
+
+void read_codes(DType type, const std::byte* blocks, std::size_t count, float* out) {
+  with_layout(type, [&]<std::size_t at>() { read_blocks_with_codes<at>(blocks, count, out); });
 }
 
 void values_of(DType type, const BlockCodes& codes, float* out) {
-  with_layout(type, [&]<const Layout & layout>() { compute_values<layout>(codes, out); });
+  with_layout(type, [&]<std::size_t at>() { compute_values<at>(codes, out); });
 }
 
 }  // namespace minimind

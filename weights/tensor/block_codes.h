@@ -1,7 +1,9 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <cstdint>
+#include <iterator>
 #include <span>
 
 #include "weights/tensor/dtype.h"
@@ -38,8 +40,17 @@ struct CodeRanges {
   std::span<const std::int8_t> book = {};  // the only codes, in increasing order; empty: all of the range
 };
 
-// Returns true if the blocks of this type are BlockCodes: q8_0, q4_0, q4_1, q5_0, q5_1, iq4_nl, q2_k to q6_k, iq4_xs
-// and tq2_0. The functions below require it.
+// The index of each code in iq4_nl_codes, the only book, at the code's own byte.
+inline constexpr std::array<std::uint8_t, 256> book_indices = [] {
+  std::array<std::uint8_t, 256> indices{};
+  for (std::size_t i = 0; i < std::size(iq4_nl_codes); ++i) {
+    indices[static_cast<std::uint8_t>(iq4_nl_codes[i])] = static_cast<std::uint8_t>(i);
+  }
+  return indices;
+}();
+
+// Returns true if the blocks of this type are BlockCodes: block_codes.cpp lists these types. The functions below
+// require it.
 bool has_block_codes(DType type);
 
 CodeRanges code_ranges(DType type);
@@ -50,6 +61,9 @@ void pack_block(DType type, const BlockCodes& codes, std::byte* out);
 
 // The reverse, for any bytes.
 void unpack_block(DType type, const std::byte* block, BlockCodes& out);
+
+// Decodes `count` values, a multiple of block_shape(type).elements, from packed blocks.
+void read_codes(DType type, const std::byte* blocks, std::size_t count, float* out);
 
 // Computes the block_shape(type).elements values, bit for bit those of dequantize for the packed block.
 void values_of(DType type, const BlockCodes& codes, float* out);

@@ -20,7 +20,7 @@ struct Q8_0 {
 };
 static_assert(sizeof(Q8_0) == block_shape(DType::q8_0).bytes);
 
-void read_q8_0(const std::byte* blocks, std::size_t count, float* out) {
+void read_q8_0(DType, const std::byte* blocks, std::size_t count, float* out) {
   for (std::size_t i = 0; i < count; i += quantized_values, blocks += sizeof(Q8_0)) {
     Q8_0 block;
     std::memcpy(&block, blocks, sizeof block);
@@ -29,7 +29,7 @@ void read_q8_0(const std::byte* blocks, std::size_t count, float* out) {
   }
 }
 
-void write_q8_0(const float* values, std::size_t count, std::byte* out) {
+void write_q8_0(DType, const float* values, std::size_t count, std::byte* out) {
   for (std::size_t i = 0; i < count; i += quantized_values, values += quantized_values, out += sizeof(Q8_0)) {
     const float scale = std::fabs(extreme_of(values)) / 127.0f;
     const float inverse = inverse_of(scale);
@@ -48,37 +48,31 @@ void write_q8_0(const float* values, std::size_t count, std::byte* out) {
 }
 
 // As the `gguf` package writes it.
-constexpr BlockFormat q8_0_format{DType::q8_0, read_q8_0, write_q8_0, 127};
+constexpr BlockFormat q8_0_format{read_q8_0, write_q8_0, 127};
 
-const BlockFormat* find_format(DType type) {
-  if (type == DType::q8_0) return &q8_0_format;
-  const auto format = std::ranges::find(more_block_formats, type, &BlockFormat::type);
-  return format == more_block_formats.end() ? nullptr : &*format;
-}
-
-const BlockFormat& format_of(DType type) {
-  if (const BlockFormat* const format = find_format(type)) return *format;
-  throw Error(fmt::format("this program does not have blocks of {}", name_of(type)));
+std::optional<BlockFormat> find_format(DType type) {
+  return type == DType::q8_0 ? q8_0_format : more_block_format(type);
 }
 
 }  // namespace
 
+BlockFormat block_format(DType type) {
+  if (const auto format = find_format(type)) return *format;
+  throw Error(fmt::format("this program does not have blocks of {}", name_of(type)));
+}
+
 bool can_quantize(DType type) {
-  const BlockFormat* const format = find_format(type);
+  const auto format = find_format(type);
   return format && format->quantize;
 }
 
-float scale_divisor(DType type) {
-  return format_of(type).scale_divisor;
-}
-
 void dequantize(DType type, const std::byte* blocks, std::size_t count, float* out) {
-  format_of(type).dequantize(blocks, count, out);
+  block_format(type).dequantize(type, blocks, count, out);
 }
 
 void quantize(DType type, const float* values, std::size_t count, std::byte* out) {
   if (!can_quantize(type)) throw Error(fmt::format("{} cannot be written", name_of(type)));
-  format_of(type).quantize(values, count, out);
+  block_format(type).quantize(type, values, count, out);
 }
 
 }  // namespace minimind

@@ -1,14 +1,11 @@
 #include "weights/tensor/choose_codes.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstring>
 #include <iterator>
 #include <utility>
 
-#include "weights/base/error.h"
 #include "weights/tensor/choose_k_codes.h"
 #include "weights/tensor/extremes.h"
 #include "weights/tensor/half.h"
@@ -134,29 +131,28 @@ void choose_iq4_nl(const float* values, BlockCodes& out) {
   for (std::size_t i = 0; i < block_size; ++i) out.codes[i] = static_cast<std::int8_t>(codes[i] + iq4_nl_codes[0]);
 }
 
+constexpr CodeChooser choosers[] = {
+    {DType::q4_0, choose_centred<8>, 8},
+    {DType::q5_0, choose_centred<16>, 16},
+    // The minimum is one of the values.
+    {DType::q4_1, choose_above_minimum<15>, 1},
+    {DType::q5_1, choose_above_minimum<31>, 1},
+    // The least squares of iq4_nl cannot require a scale above largest / 77.
+    {DType::iq4_nl, choose_iq4_nl, 64},
+    // A minimum is 63 steps of the binary16. The fit's error is not above that of codes from the lowest value to the
+    // highest one, which keeps its minimum below four times the largest magnitude.
+    {DType::q4_k, choose_q4_k, 16, DType::q5_0},
+    {DType::q5_k, choose_q5_k, 16, DType::q5_1},
+    // Values are rounded to codes that are at least two thirds of them, by a scale that makes the largest one at least
+    // 31; the scale of its part becomes 128.
+    {DType::q6_k, choose_q6_k, 2048, DType::q8_0},
+};
+
 }  // namespace
 
-void choose_codes(DType type, const float* values, BlockCodes& out) {
-  switch (type) {
-    case DType::q4_0:
-      return choose_centred<8>(values, out);
-    case DType::q5_0:
-      return choose_centred<16>(values, out);
-    case DType::q4_1:
-      return choose_above_minimum<15>(values, out);
-    case DType::q5_1:
-      return choose_above_minimum<31>(values, out);
-    case DType::iq4_nl:
-      return choose_iq4_nl(values, out);
-    case DType::q4_k:
-      return choose_q4_k(values, out);
-    case DType::q5_k:
-      return choose_q5_k(values, out);
-    case DType::q6_k:
-      return choose_q6_k(values, out);
-    default:
-      throw Error(fmt::format("{} cannot be written", name_of(type)));
-  }
+const CodeChooser* find_code_chooser(DType type) {
+  const auto* const found = std::ranges::find(choosers, type, &CodeChooser::type);
+  return found == std::end(choosers) ? nullptr : found;
 }
 
 }  // namespace minimind

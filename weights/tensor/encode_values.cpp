@@ -7,6 +7,7 @@
 #include <cstdint>
 #include <cstring>
 #include <limits>
+#include <optional>
 #include <type_traits>
 
 #include "weights/tensor/block_formats.h"
@@ -66,7 +67,7 @@ bool can_hold(DType dtype, const Magnitudes& found) {
     case DType::bf16:
       return std::isfinite(to_f32(to_bf16(found.largest)));
     default:
-      return found.all_finite && std::isfinite(to_f32(to_f16(found.largest / scale_divisor(dtype))));
+      return found.all_finite && std::isfinite(to_f32(to_f16(found.largest / block_format(dtype).scale_divisor)));
   }
 }
 
@@ -75,27 +76,13 @@ bool always_fits(DType from, DType to) {
   return to == from || to == DType::f32 || (to == DType::bf16 && (from == DType::f16 || is_block_type(from)));
 }
 
-// Returns the type of 32 values that llama.cpp writes where 256 do not divide the columns; for other types the same.
-DType with_shorter_blocks(DType type) {
-  switch (type) {
-    case DType::q4_k:
-      return DType::q5_0;
-    case DType::q5_k:
-      return DType::q5_1;
-    case DType::q6_k:
-      return DType::q8_0;
-    default:
-      return type;
-  }
-}
-
 }  // namespace
 
 DType type_or_fallback(DType wanted, DType lossless, std::size_t cols, const std::function<bool(DType)>& fits) {
   if (fits(wanted)) return wanted;
   if (cols % block_shape(wanted).elements == 0) return lossless;
-  const DType shorter = with_shorter_blocks(wanted);
-  if (shorter != wanted && fits(shorter)) return shorter;
+  const std::optional<DType> shorter = block_format(wanted).shorter;
+  if (shorter && fits(*shorter)) return *shorter;
   return fits(DType::f16) ? DType::f16 : lossless;
 }
 

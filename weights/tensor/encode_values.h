@@ -15,8 +15,8 @@ namespace minimind {
 bool can_encode(const StoredTensor& source, DType dtype, std::size_t threads);
 
 // Returns the type for a matrix of `cols` columns that is requested as `wanted`: `wanted` if it fits. If the rows are
-// not whole blocks of `wanted`: as llama.cpp q5_0 for q4_k, q5_1 for q5_k and q8_0 for q6_k, if these fit; else f16 if
-// it fits. `lossless` if none does.
+// not whole blocks of `wanted`: its BlockFormat::shorter, as llama.cpp, if there is one that fits; else f16 if it fits.
+// `lossless` if none does.
 DType type_or_fallback(DType wanted, DType lossless, std::size_t cols, const std::function<bool(DType)>& fits);
 
 // Writes `count` values as `dtype`, which must be able to represent them: see can_encode.

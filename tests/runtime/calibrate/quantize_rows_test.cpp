@@ -4,7 +4,9 @@
 
 #include <algorithm>
 #include <random>
+#include <vector>
 
+#include "runtime/calibrate/calibration.h"
 #include "runtime/kernels/instruction_sets.h"
 #include "weights/tensor/block_codes.h"
 #include "weights/tensor/block_formats.h"
@@ -14,8 +16,13 @@ namespace {
 
 using Values = std::vector<float>;
 
-constexpr DType types[] = {DType::q8_0, DType::q4_0, DType::q4_1, DType::q5_0, DType::q5_1, DType::iq4_nl,
-                           DType::q2_k, DType::q3_k, DType::q4_k, DType::q5_k, DType::q6_k, DType::iq4_xs};
+const std::vector<DType> types = [] {
+  std::vector<DType> all;
+  for (const DTypeRow& row : dtype_rows) {
+    if (can_calibrate(row.type, row.block.elements)) all.push_back(row.type);
+  }
+  return all;
+}();
 
 // Expected moments of inputs whose columns depend on each other: each is its own noise plus a few common factors.
 SecondMoments correlated_moments(std::size_t cols) {

@@ -26,11 +26,13 @@ using Json = nlohmann::json;
 
 constexpr DType written_types[] = {DType::q8_0, DType::q4_0, DType::q4_1, DType::q5_0, DType::q5_1, DType::iq4_nl};
 constexpr DType k_quants[] = {DType::q4_k, DType::q5_k, DType::q6_k};
-constexpr DType all_block_types[] = {DType::q8_0,   DType::q4_0,    DType::q4_1,  DType::q5_0,    DType::q5_1,
-                                     DType::q4_k,   DType::q5_k,    DType::q6_k,  DType::iq4_nl,  DType::q2_k,
-                                     DType::q3_k,   DType::iq4_xs,  DType::iq3_s, DType::iq3_xxs, DType::iq2_s,
-                                     DType::iq2_xs, DType::iq2_xxs, DType::iq1_m, DType::iq1_s,   DType::tq1_0,
-                                     DType::tq2_0,  DType::mxfp4,   DType::nvfp4};
+const std::vector<DType> all_block_types = [] {
+  std::vector<DType> types;
+  for (const DTypeRow& row : dtype_rows) {
+    if (is_block_type(row.type)) types.push_back(row.type);
+  }
+  return types;
+}();
 
 std::vector<Json> golden_lines(const std::string& file) {
   std::ifstream lines(MINIMIND_SOURCE_DIR "/tests/golden_quantize/" + file);
