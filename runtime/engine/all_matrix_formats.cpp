@@ -2,7 +2,6 @@
 #include <concepts>
 #include <cstdint>
 #include <cstring>
-#include <iterator>
 
 #include "runtime/engine/packed_matrix.h"
 #include "runtime/kernels/blocks.h"
@@ -19,19 +18,10 @@ using kernels::NibbleBlock;
 using kernels::panel_rows;
 using kernels::PartBlock;
 
-// The index of each code of iq4_nl, at the code as an unsigned byte.
-constexpr std::array<std::uint8_t, 256> code_indices = [] {
-  std::array<std::uint8_t, 256> indices{};
-  for (std::size_t i = 0; i < std::size(iq4_nl_codes); ++i) {
-    indices[static_cast<std::uint8_t>(iq4_nl_codes[i])] = static_cast<std::uint8_t>(i);
-  }
-  return indices;
-}();
-
 template <PartBlock Block>
 unsigned quant_of(std::int8_t code) {
   if constexpr (kernels::HasCodes<Block>) {
-    return code_indices[static_cast<std::uint8_t>(code)];
+    return book_indices[static_cast<std::uint8_t>(code)];
   } else {
     return static_cast<unsigned>(code + Block::centre);
   }
@@ -186,20 +176,12 @@ constexpr MatrixFormat bf16_format{
 template <class Block>
 constexpr MatrixFormat format_of = format_of_blocks<Block, put_block<Block>, read_block<Block>>();
 
-constexpr MatrixFormat formats[] = {
-    bf16_format,
-    format_of<kernels::Q4Block>,
-    format_of<kernels::Iq4NlBlock>,
-    format_of<kernels::Q41Block>,
-    format_of<kernels::Q50Block>,
-    format_of<kernels::Q51Block>,
-    format_of<kernels::Q4KBlock>,
-    format_of<kernels::Q5KBlock>,
-    format_of<kernels::Q6KBlock>,
-    format_of<kernels::Q2KBlock>,
-    format_of<kernels::Q3KBlock>,
-    format_of<kernels::Iq4XsBlock>,
-};
+template <class... Blocks>
+constexpr std::array<MatrixFormat, 1 + sizeof...(Blocks)> formats_for(const kernels::ProductsOf<Blocks...>&) {
+  return {bf16_format, format_of<Blocks>...};
+}
+
+constexpr std::array formats = formats_for(kernels::BlockProducts{});
 
 }  // namespace
 

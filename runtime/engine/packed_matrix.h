@@ -104,7 +104,7 @@ struct MatrixFormat {
 };
 
 // The formats of this program besides those of f32, f16, bf16 and q8_0, which are always there. Every program defines
-// its list: all_matrix_formats.cpp has that of all block types that the kernels know.
+// its list: all_matrix_formats.cpp has that of kernels::BlockProducts.
 extern const std::span<const MatrixFormat> more_matrix_formats;
 
 // Returns the format of weights stored as `type`, with products of bf16 or without; null if this program has none.

@@ -1,8 +1,8 @@
 #pragma once
 
-// Included by tables of kernels only: products of all block types besides q8_0, and the peak speed of such
-// products. Each instruction set's _blocks.cpp
-// defines MINIMIND_ARCH, as its other files do, and MINIMIND_BLOCKS, the name of its products.
+// Included by tables of kernels only: products of all block types besides q8_0, and the peak speed of such products.
+// Each instruction set's _blocks.cpp defines MINIMIND_ARCH, as its other files do, and MINIMIND_BLOCKS, the name of its
+// products.
 
 #include <cstdint>
 #include <cstring>
@@ -36,6 +36,11 @@ struct BlockWeights<Iq4NlBlock> {
   }
 };
 
+template <class Block>
+constexpr auto block_product = block_matmul<Block>;
+template <PartBlock Block>
+constexpr auto block_product<Block> = part_matmul<Block>;
+
 // For the peak speed of 8-bit products: independent sums of a panel's rows, which hide latency, one register each with
 // VNNI, four or eight without. And as many steps as fit in the 16 bits of a sum: 64 * 2 * 127 < 2^15.
 #if defined(__AVX512VNNI__)
@@ -44,6 +49,7 @@ constexpr std::size_t int8_chains = 12;
 constexpr std::size_t int8_chains = 2;
 #endif
 constexpr std::size_t int8_steps = 64;
+constexpr std::size_t int8_products_per_round = int8_steps * int8_chains * panel_rows * group_cols;
 
 // Hides from the compiler that the weights do not change; otherwise it would multiply with them once.
 inline void forget(Group& weights) {
@@ -86,22 +92,17 @@ float multiply_add_int8(std::int8_t factor, std::size_t rounds) noexcept {
   return sum_of(total);
 }
 
+template <class... Blocks>
+constexpr ProductsOf<Blocks...> products_for(const ProductsOf<Blocks...>&) {
+  return {{block_product<Blocks>}...};
+}
+
 }  // namespace
 
 const BlockProducts MINIMIND_BLOCKS = {
-    .matmul_q4_0 = block_matmul<Q4Block>,
-    .matmul_iq4_nl = block_matmul<Iq4NlBlock>,
-    .matmul_q4_1 = part_matmul<Q41Block>,
-    .matmul_q5_0 = part_matmul<Q50Block>,
-    .matmul_q5_1 = part_matmul<Q51Block>,
-    .matmul_q4_k = part_matmul<Q4KBlock>,
-    .matmul_q5_k = part_matmul<Q5KBlock>,
-    .matmul_q6_k = part_matmul<Q6KBlock>,
-    .matmul_q2_k = part_matmul<Q2KBlock>,
-    .matmul_q3_k = part_matmul<Q3KBlock>,
-    .matmul_iq4_xs = part_matmul<Iq4XsBlock>,
-    .multiply_add = multiply_add_int8,
-    .multiply_adds_per_round = int8_steps * int8_chains * panel_rows * group_cols,
+    products_for(BlockProducts{}),
+    multiply_add_int8,
+    int8_products_per_round,
 };
 
 }  // namespace minimind::kernels

@@ -73,13 +73,17 @@ const Table& avx512_with_vnni() {
   return table;
 }
 
+template <class... Blocks>
+void replace(BlockProducts& products, const ProductsOf<Blocks...>& by) {
+  ((static_cast<ProductOf<Blocks>&>(products) = by), ...);
+}
+
 const Table& avx512_with_amx() {
   static const BlockProducts blocks = [] {
     BlockProducts products = avx512vnni_blocks;
-    products.matmul_q4_0 = amxint8.blocks.matmul_q4_0;
-    products.matmul_iq4_nl = amxint8.blocks.matmul_iq4_nl;
-    products.multiply_add = amxint8.blocks.multiply_add;
-    products.multiply_adds_per_round = amxint8.blocks.multiply_adds_per_round;
+    replace(products, amxint8.nibbles);
+    products.multiply_add = amxint8.multiply_add;
+    products.multiply_adds_per_round = amxint8.multiply_adds_per_round;
     return products;
   }();
   static const Table table = with_blocks(avx512_with(amxint8.int8, "amxint8"), blocks);

@@ -264,10 +264,10 @@ void multiply_part(const BlockMatmul<Block>& m, const Part& blocks, const Part& 
   }
 }
 
-// `few` is the product by AVX512_VNNI.
-template <class Block, const auto& of_vnni, auto few>
+// `of_vnni` are the products by AVX512_VNNI.
+template <class Block, const auto& of_vnni>
 void matmul(const BlockMatmul<Block>& m) noexcept {
-  if (m.tokens < least_tokens) return (of_vnni.*few)(m);
+  if (m.tokens < least_tokens) return static_cast<const ProductOf<Block>&>(of_vnni).multiply(m);
   const std::size_t blocks = m.cols / block_cols;
   const std::size_t strips = parts_for(blocks, strip_blocks),
                     chunks = parts_for(m.tokens, most_tiles * tile_rows + most_left_over);
@@ -317,21 +317,10 @@ float multiply_add(std::int8_t factor, std::size_t rounds) noexcept {
 }  // namespace
 
 const AmxProducts amxint8 = {
-    .int8 = {.matmul_q8_0 = matmul<Q8Block, avx512vnni, &Int8Products::matmul_q8_0>,
-             .matmul_i8 = matmul<I8Block, avx512vnni, &Int8Products::matmul_i8>},
-    .blocks = {.matmul_q4_0 = matmul<Q4Block, avx512vnni_blocks, &BlockProducts::matmul_q4_0>,
-               .matmul_iq4_nl = matmul<Iq4NlBlock, avx512vnni_blocks, &BlockProducts::matmul_iq4_nl>,
-               .matmul_q4_1 = nullptr,
-               .matmul_q5_0 = nullptr,
-               .matmul_q5_1 = nullptr,
-               .matmul_q4_k = nullptr,
-               .matmul_q5_k = nullptr,
-               .matmul_q6_k = nullptr,
-               .matmul_q2_k = nullptr,
-               .matmul_q3_k = nullptr,
-               .matmul_iq4_xs = nullptr,
-               .multiply_add = multiply_add,
-               .multiply_adds_per_round = 4 * tile_rows * panel_rows * tile_cols},
+    .int8 = {{matmul<Q8Block, avx512vnni>}, {matmul<I8Block, avx512vnni>}},
+    .nibbles = {{matmul<Q4Block, avx512vnni_blocks>}, {matmul<Iq4NlBlock, avx512vnni_blocks>}},
+    .multiply_add = multiply_add,
+    .multiply_adds_per_round = 4 * tile_rows * panel_rows * tile_cols,
 };
 
 }  // namespace minimind::kernels

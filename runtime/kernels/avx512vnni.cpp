@@ -5,6 +5,6 @@
 
 namespace minimind::kernels {
 
-const Int8Products avx512vnni = {.matmul_q8_0 = block_matmul<Q8Block>, .matmul_i8 = block_matmul<I8Block>};
+const Int8Products avx512vnni = {{block_matmul<Q8Block>}, {block_matmul<I8Block>}};
 
 }  // namespace minimind::kernels

@@ -7,7 +7,7 @@
 #include "runtime/kernels/kernels.h"
 #include "weights/tensor/dtype.h"
 
-// The block types that GGUF files have besides q8_0, and their products.
+// The block types that GGUF files have besides q8_0, as the kernels take them, and their products.
 
 namespace minimind::kernels {
 
@@ -142,64 +142,26 @@ template <HasNibblesOfParts Block>
 inline constexpr std::size_t parts_of_32<Block> =
     std::extent_v<decltype(Block::part_scale_and_minimum)> / blocks_of_32<Block>;
 
-// Their products with 8-bit activations, as in Int8Products.
-struct BlockProducts {
-  void (*matmul_q4_0)(const BlockMatmul<Q4Block>&) noexcept;
-  void (*matmul_iq4_nl)(const BlockMatmul<Iq4NlBlock>&) noexcept;
-  void (*matmul_q4_1)(const BlockMatmul<Q41Block>&) noexcept;
-  void (*matmul_q5_0)(const BlockMatmul<Q50Block>&) noexcept;
-  void (*matmul_q5_1)(const BlockMatmul<Q51Block>&) noexcept;
-  void (*matmul_q4_k)(const BlockMatmul<Q4KBlock>&) noexcept;
-  void (*matmul_q5_k)(const BlockMatmul<Q5KBlock>&) noexcept;
-  void (*matmul_q6_k)(const BlockMatmul<Q6KBlock>&) noexcept;
-  void (*matmul_q2_k)(const BlockMatmul<Q2KBlock>&) noexcept;
-  void (*matmul_q3_k)(const BlockMatmul<Q3KBlock>&) noexcept;
-  void (*matmul_iq4_xs)(const BlockMatmul<Iq4XsBlock>&) noexcept;
-
+// The products of all these types. What is kept as it is stored, packed and multiplied is listed here alone.
+struct BlockProducts : ProductsOf<Q4Block, Iq4NlBlock, Q41Block, Q50Block, Q51Block, Q4KBlock, Q5KBlock, Q6KBlock,
+                                  Q2KBlock, Q3KBlock, Iq4XsBlock> {
   // As Table::multiply_add(), with 8-bit integers, 1 times `factor`, in the fastest way of this instruction set.
   float (*multiply_add)(std::int8_t factor, std::size_t rounds) noexcept;
   std::size_t multiply_adds_per_round;
 };
 
-// The products of all encodings under one name, for Table::matmul().
-inline void multiply(const BlockProducts& of, const BlockMatmul<Q4Block>& m) noexcept {
-  of.matmul_q4_0(m);
-}
-inline void multiply(const BlockProducts& of, const BlockMatmul<Iq4NlBlock>& m) noexcept {
-  of.matmul_iq4_nl(m);
-}
-inline void multiply(const BlockProducts& of, const BlockMatmul<Q41Block>& m) noexcept {
-  of.matmul_q4_1(m);
-}
-inline void multiply(const BlockProducts& of, const BlockMatmul<Q50Block>& m) noexcept {
-  of.matmul_q5_0(m);
-}
-inline void multiply(const BlockProducts& of, const BlockMatmul<Q51Block>& m) noexcept {
-  of.matmul_q5_1(m);
-}
-inline void multiply(const BlockProducts& of, const BlockMatmul<Q4KBlock>& m) noexcept {
-  of.matmul_q4_k(m);
-}
-inline void multiply(const BlockProducts& of, const BlockMatmul<Q5KBlock>& m) noexcept {
-  of.matmul_q5_k(m);
-}
-inline void multiply(const BlockProducts& of, const BlockMatmul<Q6KBlock>& m) noexcept {
-  of.matmul_q6_k(m);
-}
-inline void multiply(const BlockProducts& of, const BlockMatmul<Q2KBlock>& m) noexcept {
-  of.matmul_q2_k(m);
-}
-inline void multiply(const BlockProducts& of, const BlockMatmul<Q3KBlock>& m) noexcept {
-  of.matmul_q3_k(m);
-}
-inline void multiply(const BlockProducts& of, const BlockMatmul<Iq4XsBlock>& m) noexcept {
-  of.matmul_iq4_xs(m);
+// For Table::matmul().
+template <class Block>
+void multiply(const BlockProducts& of, const BlockMatmul<Block>& m) noexcept {
+  of.ProductOf<Block>::multiply(m);
 }
 
-// The products of AMX. The block types that it lacks are null: AVX512_VNNI's are taken for these.
+// The products of AMX, which replace those of AVX512_VNNI; and its BlockProducts::multiply_add.
 struct AmxProducts {
   Int8Products int8;
-  BlockProducts blocks;
+  ProductsOf<Q4Block, Iq4NlBlock> nibbles;
+  float (*multiply_add)(std::int8_t factor, std::size_t rounds) noexcept;
+  std::size_t multiply_adds_per_round;
 };
 
 #if defined(__x86_64__)

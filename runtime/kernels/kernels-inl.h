@@ -175,7 +175,7 @@ const Table MINIMIND_TABLE = {
     .matmul_f16 = matmul<F16Encoding>,
     .matmul_bf16 = matmul<Bf16Encoding>,
 #if !defined(__AVX512F__)
-    .int8 = {.matmul_q8_0 = block_matmul<Q8Block>, .matmul_i8 = block_matmul<I8Block>},
+    .int8 = {{block_matmul<Q8Block>}, {block_matmul<I8Block>}},
 #else
     .int8 = {},  // instruction_sets.cpp adds those of AVX2 or VNNI
 #endif

@@ -120,11 +120,16 @@ struct Bf16Products {
 
 using Activation = HiddenAct;
 
-// Products of weights of 8 bits with 8-bit activations, which an instruction set may add to the table of another.
-struct Int8Products {
-  void (*matmul_q8_0)(const BlockMatmul<Q8Block>&) noexcept;
-  void (*matmul_i8)(const BlockMatmul<I8Block>&) noexcept;
+// The products of some block types with 8-bit activations, each of which is ProductOf<Block>::multiply.
+template <class Block>
+struct ProductOf {
+  void (*multiply)(const BlockMatmul<Block>&) noexcept;
 };
+template <class... Blocks>
+struct ProductsOf : ProductOf<Blocks>... {};
+
+// Products of weights of 8 bits, which an instruction set may add to the table of another.
+using Int8Products = ProductsOf<Q8Block, I8Block>;
 
 struct BlockProducts;  // of the other block types, blocks.h
 
@@ -178,8 +183,8 @@ struct Table {
   void matmul(const Matmul<float>& m) const noexcept { matmul_f32(m); }
   void matmul(const Matmul<F16>& m) const noexcept { matmul_f16(m); }
   void matmul(const Matmul<Bf16>& m) const noexcept { matmul_bf16(m); }
-  void matmul(const BlockMatmul<Q8Block>& m) const noexcept { int8.matmul_q8_0(m); }
-  void matmul(const BlockMatmul<I8Block>& m) const noexcept { int8.matmul_i8(m); }
+  void matmul(const BlockMatmul<Q8Block>& m) const noexcept { int8.ProductOf<Q8Block>::multiply(m); }
+  void matmul(const BlockMatmul<I8Block>& m) const noexcept { int8.ProductOf<I8Block>::multiply(m); }
   template <class Block>
   void matmul(const BlockMatmul<Block>& m) const noexcept {
     multiply(*blocks, m);  // blocks.h

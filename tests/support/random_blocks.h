@@ -4,16 +4,24 @@
 #include <cstddef>
 #include <random>
 #include <string>
+#include <vector>
 
+#include "runtime/kernels/blocks.h"
 #include "tests/support/stored.h"
 #include "weights/tensor/block_codes.h"
 #include "weights/tensor/dtype.h"
 
 namespace minimind {
 
+template <class... Blocks>
+std::vector<DType> part_types_of(const kernels::ProductsOf<Blocks...>&) {
+  std::vector<DType> types;
+  ((kernels::PartBlock<Blocks> ? types.push_back(Blocks::stored_type) : void()), ...);
+  return types;
+}
+
 // Types that are multiplied as bit planes of parts.
-inline constexpr DType part_types[] = {DType::q4_1, DType::q5_0, DType::q5_1, DType::q4_k,  DType::q5_k,
-                                       DType::q6_k, DType::q2_k, DType::q3_k, DType::iq4_xs};
+inline const std::vector<DType> part_types = part_types_of(kernels::BlockProducts{});
 
 // Every integer of such a block is random, of all that the type allows; a part's minimum is that which makes its mean
 // about 0. No value exceeds `largest` by much.

@@ -115,17 +115,17 @@ struct Int8Product {
   }
   std::vector<float> run(const kernels::Table& table, std::size_t first_token, std::size_t count) const {
     std::vector<float> y(count * size.rows, NAN);
-    table.int8.matmul_i8({.panels = panels.data(),
-                          .panel_stride = 2 * size.blocks,
-                          .rows = size.rows,
-                          .cols = 32 * size.blocks,
-                          .first_panel = 0,
-                          .last_panel = kernels::panel_count(size.rows),
-                          .x = &x[first_token * size.blocks],
-                          .x_stride = size.blocks,
-                          .tokens = count,
-                          .y = y.data(),
-                          .y_stride = size.rows});
+    table.matmul(kernels::BlockMatmul<I8Block>{.panels = panels.data(),
+                                               .panel_stride = 2 * size.blocks,
+                                               .rows = size.rows,
+                                               .cols = 32 * size.blocks,
+                                               .first_panel = 0,
+                                               .last_panel = kernels::panel_count(size.rows),
+                                               .x = &x[first_token * size.blocks],
+                                               .x_stride = size.blocks,
+                                               .tokens = count,
+                                               .y = y.data(),
+                                               .y_stride = size.rows});
     return y;
   }
 };

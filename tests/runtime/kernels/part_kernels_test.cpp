@@ -151,17 +151,14 @@ void expect_continued_sum(const kernels::Table& table) {
   }
 }
 
+template <class... Blocks>
+void expect_continued_sums(const kernels::Table& table, const kernels::ProductsOf<Blocks...>&) {
+  (expect_continued_sum<Blocks>(table), ...);
+}
+
 // The columns of a product in two steps of whole strips are added in the same order.
 TEST_P(PartKernels, ContinuesASum) {
-  expect_continued_sum<kernels::Q41Block>(table());
-  expect_continued_sum<kernels::Q50Block>(table());
-  expect_continued_sum<kernels::Q51Block>(table());
-  expect_continued_sum<kernels::Q4KBlock>(table());
-  expect_continued_sum<kernels::Q5KBlock>(table());
-  expect_continued_sum<kernels::Q6KBlock>(table());
-  expect_continued_sum<kernels::Q2KBlock>(table());
-  expect_continued_sum<kernels::Q3KBlock>(table());
-  expect_continued_sum<kernels::Iq4XsBlock>(table());
+  expect_continued_sums(table(), kernels::BlockProducts{});
 }
 
 }  // namespace
