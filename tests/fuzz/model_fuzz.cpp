@@ -12,6 +12,7 @@
 #include "runtime/engine/forward.h"
 #include "runtime/engine/load_model.h"
 #include "runtime/generate/generate.h"
+#include "runtime/kernels/instruction_sets.h"
 #include "runtime/kernels/kernels.h"
 #include "tests/fuzz/mutate.h"
 #include "tests/support/little_endian.h"
@@ -31,11 +32,8 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   read_bytes_at_path(data + 1, size - 1, [&](const std::string& path) {
     constexpr std::size_t positions = 12;
     const Model model = load_model(open_checkpoint(path, {}), types[choice % 6], 1);
-#if defined(__x86_64__)
-    Forward forward(model, kernels::sse2, 1, 4, positions);
-#else
-    Forward forward(model, kernels::neon, 1, 4, positions);
-#endif
+    const kernels::TableList tables = kernels::runnable();
+    Forward forward(model, *tables.tables[tables.count - 1], 1, 4, positions);
     Context context(model.config, positions, kv_types[choice / 6 % 3]);
     GenerateOptions options;
     options.max_tokens = positions;
