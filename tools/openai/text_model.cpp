@@ -4,13 +4,14 @@
 
 #include <algorithm>
 #include <filesystem>
-#include <map>
 
 #include "runtime/chat/conversation_prompt.h"
+#include "runtime/engine/pack.h"
 #include "runtime/engine/thread_team.h"
 #include "tools/openai/request_error.h"
 #include "tools/options/config_fields.h"
 #include "tools/options/load_llm.h"
+#include "weights/tensor/dtype.h"
 
 namespace minimind {
 namespace {
@@ -33,14 +34,12 @@ std::vector<std::string> names_of(const std::string& given) {
   return {name_of(model), model.stem().string(), model.filename().string(), model.string(), "minimind"};
 }
 
-// The bytes of the weights, as stored or as a type of about so many bits each.
-std::size_t bytes_in_memory(const Checkpoint& checkpoint, const std::string& type) {
+// The bytes of the weights, as stored or as a type.
+std::size_t bytes_in_memory(const Checkpoint& checkpoint, WeightType type) {
+  if (type) return parameter_count(checkpoint) * block_shape(*type).bytes / block_shape(*type).elements;
   std::size_t stored = 0;
   for (const auto& [name, tensor] : checkpoint.tensors) stored += tensor.data.size();
-  const std::map<std::string, std::size_t> bits{{"f32", 32}, {"f16", 16}, {"bf16", 16}, {"q8_0", 9}};
-  const auto known = bits.find(type);
-  if (type.empty()) return stored;
-  return parameter_count(checkpoint) * (known == bits.end() ? 5 : known->second) / 8;
+  return stored;
 }
 
 // What the copies of a text for best_of may take in all.
@@ -74,15 +73,17 @@ void check_sampling(const SamplingOptions& sampling, std::size_t vocab_size) {
 
 std::size_t weight_bytes_of(const GenerationArguments& arguments) {
   const CheckpointOptions& options = arguments.checkpoint;
-  return bytes_in_memory(open_checkpoint(model_path(options.model), options.open_options()), arguments.run.type);
+  return bytes_in_memory(open_checkpoint(model_path(options.model), options.open_options()),
+                         arguments.run.weight_type());
 }
 
 TextModel::TextModel(const GenerationArguments& arguments, const std::string& chat_template, const std::string& name)
     : checkpoint_options_(arguments.checkpoint),
       run_options_(arguments.run),
-      llm_(load_llm(
-          arguments, chat_template,
-          [this](const Checkpoint& checkpoint) { weight_bytes_ = bytes_in_memory(checkpoint, run_options_.type); })),
+      llm_(load_llm(arguments, chat_template,
+                    [this](const Checkpoint& checkpoint) {
+                      weight_bytes_ = bytes_in_memory(checkpoint, run_options_.weight_type());
+                    })),
       names_(name.empty() ? names_of(arguments.checkpoint.model) : std::vector{name}) {
   end_team();  // of loading; another thread runs the model
   if (!arguments.run.quiet) print_assumed_end(llm_);
