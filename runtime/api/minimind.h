@@ -73,8 +73,7 @@ typedef struct minimind_model_options {
   size_t size;
   const char* const* loras; /* "FILE" or "FILE:SCALE"; a name with a colon needs the scale */
   size_t lora_count;
-  const char* type;      /* of the weights: "f32", "f16", "bf16", "q8_0", "q4_0", "q4_1", "q5_0", "q5_1", "q4_k",
-                            "q5_k", "q6_k", "iq4_nl"; NULL: as stored */
+  const char* type;      /* of the weights, e.g. "f16" or "q8_0"; an error about another names all; NULL: as stored */
   const char* kv_type;   /* of keys and values: "f32", "f16", "q8_0"; NULL: f32, or f16 for weights of 8 bits or less */
   const char* compute;   /* "f32", or "bf16" on processors with products of bf16; NULL: f32 */
   const char* tokenizer; /* tokenizer.json, its folder or a .gguf; NULL: the model's own, if it has one */

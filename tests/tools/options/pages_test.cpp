@@ -5,8 +5,9 @@
 //   <!-- options: Model --> or <!-- options: --host --port -->   a table of a group of options, or of some
 //   <!-- parameters -->                                          the generation parameters, as options
 //   <!-- fields -->                                              the same, as fields of a request
+//   <!-- weight types -->                                        what becomes of each type of weights
 //   <!-- end -->
-// The marks 选项, 参数 and 字段 are for Chinese. In JavaScript, the marks are lines that start with //.
+// The marks 选项, 参数, 字段 and 权重类型 are for Chinese. In JavaScript, the marks are lines that start with //.
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
@@ -19,12 +20,16 @@
 #include <sstream>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
+#include "runtime/engine/packed_matrix.h"
 #include "runtime/generate/sampling_options.h"
 #include "tools/options/command_line.h"
 #include "tools/options/help.h"
 #include "tools/terminal/language.h"
+#include "weights/tensor/dtype.h"
+#include "weights/tensor/weight_types.h"
 
 namespace minimind {
 namespace {
@@ -108,6 +113,25 @@ std::string table_of_parameters(bool as_fields) {
   return table;
 }
 
+std::string table_of_weight_types() {
+  const bool english = language() == Language::english;
+  std::string table = english ? "| types | in memory | written |\n" : "| 类型 | 内存中 | 可写出 |\n";
+  table += "|---|---|---|\n";
+  for (const auto& [kept, written] : {std::pair{true, true}, {true, false}, {false, false}}) {
+    std::vector<std::string_view> names;
+    for (const DTypeRow& row : dtype_rows) {
+      if (!is_float_type(row.type) && !is_block_type(row.type)) continue;
+      if ((find_matrix_format(row.type) != nullptr) == kept && is_weight_type(row.type) == written) {
+        names.push_back(row.name);
+      }
+    }
+    table += fmt::format("| {} | {} | {} |\n", fmt::join(names, english ? ", " : "、"),
+                         kept ? (english ? "as stored" : "按原类型") : (english ? "as f32" : "转为 f32"),
+                         written ? (english ? "yes" : "是") : (english ? "no" : "否"));
+  }
+  return table;
+}
+
 std::string script_of_parameters() {
   std::string lines = "const PARAMETERS = {\n";
   for (const SamplingParameter& parameter : sampling_parameters) {
@@ -120,13 +144,14 @@ std::string script_of_parameters() {
 // Returns what stands below a mark, whose words are given.
 std::string written_for(const std::string& mark) {
   const auto after = [&](std::string_view start) { return mark.substr(start.size()); };
-  const bool chinese = mark.starts_with("选项") || mark == "参数" || mark == "字段";
+  const bool chinese = mark.starts_with("选项") || mark == "参数" || mark == "字段" || mark == "权重类型";
   set_language(chinese ? Language::chinese : Language::english);
   std::string text;
   if (mark.starts_with("options: ")) text = table_of_options(after("options: "));
   if (mark.starts_with("选项: ")) text = table_of_options(after("选项: "));
   if (mark == "parameters" || mark == "参数") text = table_of_parameters(false);
   if (mark == "fields" || mark == "字段") text = table_of_parameters(true);
+  if (mark == "weight types" || mark == "权重类型") text = table_of_weight_types();
   if (mark == "parameters of the page") text = script_of_parameters();
   set_language(Language::english);
   EXPECT_NE(text, "") << "nothing is written for the mark " << mark;
@@ -162,8 +187,8 @@ std::string rewritten(const std::string& page, std::vector<std::string>& marks) 
 
 TEST(Pages, SayWhatTheProgramSaysInBothLanguages) {
   std::vector<std::string> marks;
-  for (const char* const path :
-       {"tools/commands/README.md", "tools/http/README.md", "tools/serve/API.md", "tools/serve/page/settings.js"}) {
+  for (const char* const path : {"tools/commands/README.md", "tools/http/README.md", "tools/serve/API.md",
+                                 "tools/serve/page/settings.js", "weights/README.md"}) {
     const std::string file = fmt::format("{}/{}", MINIMIND_SOURCE_DIR, path), found = read_page(file);
     const std::string expected = rewritten(found, marks);
     if (std::getenv("MINIMIND_WRITE_PAGES")) std::ofstream(file) << expected;
@@ -173,7 +198,8 @@ TEST(Pages, SayWhatTheProgramSaysInBothLanguages) {
     EXPECT_EQ(std::ranges::count(marks, fmt::format("options: {}", group)), 1) << group;
     EXPECT_EQ(std::ranges::count(marks, fmt::format("选项: {}", group)), 1) << group;
   }
-  for (const char* const mark : {"parameters", "参数", "fields", "字段", "parameters of the page"}) {
+  for (const char* const mark :
+       {"parameters", "参数", "fields", "字段", "weight types", "权重类型", "parameters of the page"}) {
     EXPECT_EQ(std::ranges::count(marks, mark), 1) << mark;
   }
 }

@@ -76,9 +76,10 @@ class Model:
         with Model("out/full_sft_768.pth", lora=["lora_medical_768.pth:0.8"], type="q8_0") as model:
             print(model.generate("秦始皇的功绩包括"))
 
-    lora: "FILE" or "FILE:SCALE". type: how the weights are held, "f32", "f16", "bf16", "q8_0", "q4_0", "q4_1", "q5_0", "q5_1",
-    "q4_k", "q5_k", "q6_k" or "iq4_nl"; as stored unless given, which is exact. kv_type: of keys and values, "f32", "f16" or "q8_0". parallel: how many texts are written at
-    once; others wait. kv_memory: bytes that keys and values of all texts may take; half of the free memory unless given.
+    lora: "FILE" or "FILE:SCALE". type: how the weights are held, e.g. "f16", "q8_0" or "q4_k"; an error about another names all.
+    As stored unless given, which is exact. kv_type: of keys and values, "f32", "f16" or "q8_0". parallel: how many texts are
+    written at once; others wait. kv_memory: bytes that keys and values of all texts may take; half of the free memory unless
+    given.
 
     `generate`, `generate_batch`, `chat` and `rollout` share the options of a text: max_tokens (512), temperature (0.85; 0 takes
     the largest logit), top_k (50), top_p (0.95), min_p, typical_p, repeat_penalty, presence_penalty, frequency_penalty,
