@@ -25,6 +25,67 @@ std::vector<double> biases_by_token(const std::vector<LogitBias>& biases, std::s
   return by_token;
 }
 
+using Candidates = std::vector<Candidate>;
+
+bool before(const Candidate& a, const Candidate& b) {
+  return a.logit > b.logit || (a.logit == b.logit && a.token < b.token);
+}
+
+void softmax(Candidates& candidates) {
+  const double largest = std::ranges::max(candidates, {}, &Candidate::logit).logit;
+  double sum = 0;
+  for (Candidate& candidate : candidates) {
+    candidate.probability = std::exp(candidate.logit - largest);
+    sum += candidate.probability;
+  }
+  for (Candidate& candidate : candidates) candidate.probability /= sum;
+}
+
+// The smallest set of largest probabilities whose sum exceeds p stays.
+void keep_top_p(double p, Candidates& candidates) {
+  double sum = 0;
+  std::size_t kept = 0;
+  while (kept < candidates.size() && sum <= p) sum += candidates[kept++].probability;
+  candidates.resize(kept);
+}
+
+// The smallest set whose sum exceeds p stays, in the order of the distance of -log(probability) from the entropy
+// (Meister et al., arXiv:2202.00666).
+void keep_typical_p(double p, Candidates& candidates) {
+  const auto surprise = [](const Candidate& candidate) {  // probability 0: infinite
+    return -std::log(std::max(candidate.probability, std::numeric_limits<double>::min()));
+  };
+  double entropy = 0;
+  for (const Candidate& candidate : candidates) entropy += candidate.probability * surprise(candidate);
+  const auto distance = [&](const Candidate& candidate) { return std::fabs(surprise(candidate) - entropy); };
+  std::stable_sort(candidates.begin(), candidates.end(),
+                   [&](const Candidate& a, const Candidate& b) { return distance(a) < distance(b); });
+  keep_top_p(p, candidates);
+  std::sort(candidates.begin(), candidates.end(), before);
+}
+
+// Probabilities below p times the top-1 probability are dropped.
+void keep_min_p(double p, Candidates& candidates) {
+  const double least = p * candidates.front().probability;
+  std::erase_if(candidates, [&](const Candidate& candidate) { return candidate.probability < least; });
+}
+
+// A step that drops tokens. `keep` gets them with probabilities whose sum is 1, the largest logit first, leaves at
+// least one of them, and leaves them in this order.
+struct Step {
+  double SamplingOptions::*parameter;
+  double off;  // the value that changes nothing
+  void (*keep)(double parameter, Candidates& candidates);
+
+  bool is_on(const SamplingOptions& options) const { return options.*parameter != off; }
+};
+constexpr Step steps[] = {
+    // Those after top-k, in their order.
+    {&SamplingOptions::typical_p, 1, keep_typical_p},
+    {&SamplingOptions::top_p, 1, keep_top_p},
+    {&SamplingOptions::min_p, 0, keep_min_p},
+};
+
 }  // namespace
 
 void check_finite(std::span<const float> logits) {
@@ -69,10 +130,12 @@ std::int32_t Sampler::sample(std::span<const float> logits, std::span<const std:
     return candidates_.front().token;
   }
   gather(logits, options_.top_k);
-  keep_typical_p();
-  keep_top_p();
-  keep_min_p();
-  softmax();
+  for (const Step& step : steps) {
+    if (!step.is_on(options_)) continue;
+    softmax(candidates_);
+    step.keep(options_.*step.parameter, candidates_);
+  }
+  softmax(candidates_);
   double left = uniform();
   for (const Candidate& candidate : candidates_) {
     left -= candidate.probability;
@@ -99,13 +162,9 @@ bool Sampler::is_plain() const {
          options_.presence_penalty == 0 && options_.frequency_penalty == 0;
 }
 
-bool Sampler::before(const Candidate& a, const Candidate& b) {
-  return a.logit > b.logit || (a.logit == b.logit && a.token < b.token);
-}
-
 // Whether steps after top-k need the largest first. To sort a whole vocabulary takes longer than everything else.
 bool Sampler::ranks() const {
-  return options_.typical_p < 1 || options_.top_p < 1 || options_.min_p > 0;
+  return std::ranges::any_of(steps, [&](const Step& step) { return step.is_on(options_); });
 }
 
 // Sets candidates_ to the tokens of the k largest scores, and to all that equal the last of these; to all if k is 0.
@@ -135,51 +194,6 @@ void Sampler::gather(std::span<const float> logits, std::size_t k) {
     std::erase_if(candidates_, [least = last->logit](const Candidate& candidate) { return candidate.logit < least; });
   }
   if (some || ranks()) std::sort(candidates_.begin(), candidates_.end(), before);
-}
-
-void Sampler::keep_typical_p() {
-  if (options_.typical_p >= 1) return;
-  softmax();
-  const auto surprise = [](const Candidate& candidate) {  // probability 0: infinite
-    return -std::log(std::max(candidate.probability, std::numeric_limits<double>::min()));
-  };
-  double entropy = 0;
-  for (const Candidate& candidate : candidates_) entropy += candidate.probability * surprise(candidate);
-  const auto distance = [&](const Candidate& candidate) { return std::fabs(surprise(candidate) - entropy); };
-  std::stable_sort(candidates_.begin(), candidates_.end(),
-                   [&](const Candidate& a, const Candidate& b) { return distance(a) < distance(b); });
-  keep_until_sum_exceeds(options_.typical_p);
-  std::sort(candidates_.begin(), candidates_.end(), before);
-}
-
-void Sampler::keep_until_sum_exceeds(double p) {
-  double sum = 0;
-  std::size_t kept = 0;
-  while (kept < candidates_.size() && sum <= p) sum += candidates_[kept++].probability;
-  candidates_.resize(kept);
-}
-
-void Sampler::keep_top_p() {
-  if (options_.top_p >= 1) return;
-  softmax();
-  keep_until_sum_exceeds(options_.top_p);
-}
-
-void Sampler::keep_min_p() {
-  if (options_.min_p <= 0) return;
-  softmax();
-  const double least = options_.min_p * candidates_.front().probability;
-  std::erase_if(candidates_, [&](const Candidate& candidate) { return candidate.probability < least; });
-}
-
-void Sampler::softmax() {
-  const double largest = std::ranges::max(candidates_, {}, &Candidate::logit).logit;
-  double sum = 0;
-  for (Candidate& candidate : candidates_) {
-    candidate.probability = std::exp(candidate.logit - largest);
-    sum += candidate.probability;
-  }
-  for (Candidate& candidate : candidates_) candidate.probability /= sum;
 }
 
 // 53 random bits over 2^53: std::uniform_real_distribution is not the same everywhere.

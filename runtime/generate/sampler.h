@@ -14,6 +14,13 @@ namespace minimind {
 // Throws Error if the logits have NaN or infinity, as those of corrupt weights do.
 void check_finite(std::span<const float> logits);
 
+// A token that may be sampled.
+struct Candidate {
+  std::int32_t token;
+  double logit;
+  double probability;
+};
+
 // Samples tokens in the order of MiniMind's generate(). Steps that it lacks are at the position of their own
 // definition:
 //   1. tokens that are not allowed, or banned by a bias of minus infinity, are dropped; biases are added, as in
@@ -23,10 +30,7 @@ void check_finite(std::span<const float> logits);
 //      multiplied. Presence and frequency penalties follow with OpenAI's meaning: a generated token that has appeared
 //      n > 0 times loses presence + n * frequency. Then the penalties of the caller, such as those of Dry, are added;
 //   4. top-k: logits below the k-th largest are dropped; logits equal to it stay;
-//   5. typical-p (Meister et al., arXiv:2202.00666): the smallest set whose sum exceeds p stays, in the order of the
-//      distance of -log(probability) from the entropy;
-//   6. top-p: the smallest set of largest probabilities whose sum exceeds p stays;
-//   7. min-p: probabilities below min_p times the top-1 probability are dropped.
+//   5. the steps of sampler.cpp that drop tokens by their probabilities, in their order there, which defines them.
 // Equal seeds and logits give equal tokens on every machine.
 class Sampler {
  public:
@@ -44,21 +48,10 @@ class Sampler {
                       std::span<const LogitBias> penalties = {});
 
  private:
-  struct Candidate {
-    std::int32_t token;
-    double logit;
-    double probability;
-  };
-  static bool before(const Candidate& a, const Candidate& b);
   double score(std::size_t token, float logit) const;
   bool is_plain() const;
   bool ranks() const;
   void gather(std::span<const float> logits, std::size_t k);
-  void keep_typical_p();
-  void keep_top_p();
-  void keep_until_sum_exceeds(double p);
-  void keep_min_p();
-  void softmax();
   double uniform();
 
   SamplingOptions options_;
