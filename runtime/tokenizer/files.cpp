@@ -4,7 +4,7 @@
 #include "runtime/tokenizer/tokenizer_json.h"
 #include "weights/gguf/reader.h"
 #include "weights/io/mistaken_file.h"
-#include "weights/io/text_file.h"
+#include "weights/io/path.h"
 
 namespace minimind {
 

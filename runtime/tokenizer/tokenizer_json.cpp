@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstdint>
-#include <filesystem>
 #include <limits>
 #include <nlohmann/json.hpp>
 #include <span>
@@ -17,11 +16,11 @@
 #include "weights/base/error.h"
 #include "weights/io/json_fields.h"
 #include "weights/io/mistaken_file.h"
+#include "weights/io/path.h"
 
 namespace minimind {
 namespace {
 
-namespace fs = std::filesystem;
 using Json = nlohmann::json;
 using Ids = std::vector<std::int32_t>;
 
@@ -269,25 +268,23 @@ std::string read_template_file(const std::string& path) {
 }
 
 // The files of newer versions of transformers, which take precedence over the config.
-void read_template_files(const fs::path& folder, TokenizerData& data) {
-  std::error_code ignored;
-  const fs::path file = folder / "chat_template.jinja";
-  if (!fs::exists(file, ignored)) return;
-  data.chat_template_source = file.string();
-  data.chat_template = read_template_file(data.chat_template_source);
-  const fs::path tool_use = folder / "additional_chat_templates" / "tool_use.jinja";
+void read_template_files(const std::string& folder, TokenizerData& data) {
+  const std::string file = join_path(folder, "chat_template.jinja");
+  if (!is_there(file)) return;
+  data.chat_template_source = file;
+  data.chat_template = read_template_file(file);
+  const std::string tool_use = join_path(folder, "additional_chat_templates/tool_use.jinja");
   data.tool_use_template.reset();
-  if (fs::exists(tool_use, ignored)) data.tool_use_template = read_template_file(tool_use.string());
+  if (is_there(tool_use)) data.tool_use_template = read_template_file(tool_use);
 }
 
 }  // namespace
 
 TokenizerData read_tokenizer_json(const std::string& path) {
-  std::error_code ignored;  // if the status is unavailable, opening the file reports why
-  const fs::path file = fs::is_directory(path, ignored) ? fs::path(path) / "tokenizer.json" : fs::path(path);
-  const Json json = read_json_object(file.string());
+  const std::string file = is_folder(path) ? join_path(path, "tokenizer.json") : path;
+  const Json json = read_json_object(file);
   TokenizerData data;
-  data.source = file.string();
+  data.source = file;
   const JsonFields fields(json, data.source, "");
   fields.allow_only({"version", "truncation", "padding", "added_tokens", "normalizer", "pre_tokenizer",
                      "post_processor", "decoder", "model"});
@@ -295,9 +292,9 @@ TokenizerData read_tokenizer_json(const std::string& path) {
   read_added_tokens(fields, data);
   read_model(fields.required_object("model"), data);
 
-  const fs::path config = file.parent_path() / "tokenizer_config.json";
-  if (fs::exists(config, ignored)) read_tokenizer_config(config.string(), data);
-  read_template_files(file.parent_path(), data);
+  const std::string folder = parent_path(file), config = join_path(folder, "tokenizer_config.json");
+  if (is_there(config)) read_tokenizer_config(config, data);
+  read_template_files(folder, data);
   return data;
 }
 

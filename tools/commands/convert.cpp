@@ -30,6 +30,7 @@
 #include "weights/export/state_dict.h"
 #include "weights/gguf/writer.h"
 #include "weights/huggingface/safetensors_writer.h"
+#include "weights/io/path.h"
 #include "weights/io/text_file.h"
 #include "weights/tensor/weight_types.h"
 #include "weights/torch/pth_writer.h"

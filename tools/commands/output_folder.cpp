@@ -12,7 +12,7 @@
 #include "weights/base/held_signals.h"
 #include "weights/io/mistaken_file.h"
 #include "weights/io/part_files.h"
-#include "weights/io/text_file.h"
+#include "weights/io/path.h"
 
 namespace minimind {
 namespace {

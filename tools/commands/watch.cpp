@@ -33,7 +33,7 @@
 #include "weights/base/error.h"
 #include "weights/checkpoint/list_checkpoints.h"
 #include "weights/io/mistaken_file.h"
-#include "weights/io/text_file.h"
+#include "weights/io/path.h"
 
 namespace minimind {
 namespace {

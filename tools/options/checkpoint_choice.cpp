@@ -14,7 +14,7 @@
 #include "weights/base/text.h"
 #include "weights/checkpoint/list_checkpoints.h"
 #include "weights/huggingface/folder.h"
-#include "weights/io/text_file.h"
+#include "weights/io/path.h"
 
 namespace minimind {
 namespace {

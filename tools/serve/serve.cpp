@@ -21,7 +21,7 @@
 #include "tools/terminal/language.h"
 #include "tools/terminal/note.h"
 #include "tools/terminal/standard_output.h"
-#include "weights/io/text_file.h"
+#include "weights/io/path.h"
 
 namespace minimind {
 namespace {

@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <iterator>
 #include <utility>
 
@@ -12,14 +11,12 @@
 #include "weights/huggingface/folder.h"
 #include "weights/huggingface/safetensors.h"
 #include "weights/io/mistaken_file.h"
-#include "weights/io/text_file.h"
+#include "weights/io/path.h"
 #include "weights/model/check_tensors.h"
 #include "weights/torch/pth.h"
 
 namespace minimind {
 namespace {
-
-namespace fs = std::filesystem;
 
 CheckpointContents from_pth(std::shared_ptr<const InputFile> file) {
   const std::string path = file->path();
@@ -85,9 +82,10 @@ CheckpointContents read_contents(const std::string& path, std::span<const Checkp
 
 std::optional<StatedConfig> config_beside(const std::string& path) {
   if (is_folder(path)) return read_folder_config(path);
-  const fs::path file(path);
-  const bool exported = file.extension() == ".safetensors" || file.extension() == ".bin";
-  auto stated = read_folder_config(file.parent_path().empty() ? "." : file.parent_path().string());
+  const std::string_view extension = path_extension(path);
+  const bool exported = extension == ".safetensors" || extension == ".bin";
+  const std::string folder = parent_path(path);
+  auto stated = read_folder_config(folder.empty() ? "." : folder);
   return stated && (exported || stated->settings > 0) ? std::move(stated) : std::nullopt;
 }
 
@@ -112,15 +110,14 @@ Checkpoint make_checkpoint(CheckpointContents contents, const std::optional<Stat
 
 std::optional<std::string> find_tokenizer_json(const std::string& checkpoint_path) {
   for (const Surroundings& place : surroundings(checkpoint_path)) {
-    std::vector<fs::path> folders{place.folder};
-    for (const fs::path& model : place.model_folders) {
+    std::vector<std::string> folders{place.folder};
+    for (const std::string& model : place.model_folders) {
       folders.push_back(model);
-      folders.push_back(model / "minimind_tokenizer");
+      folders.push_back(join_path(model, "minimind_tokenizer"));
     }
-    for (const fs::path& folder : folders) {
-      std::error_code failed;
-      const fs::path candidate = folder / "tokenizer.json";
-      if (fs::is_regular_file(candidate, failed)) return shorter(candidate);
+    for (const std::string& folder : folders) {
+      const std::string candidate = join_path(folder, "tokenizer.json");
+      if (is_regular_file(candidate)) return shorter(candidate);
     }
   }
   return std::nullopt;

@@ -11,6 +11,7 @@
 #include "weights/gguf/gguf_model.h"
 #include "weights/gguf/reader.h"
 #include "weights/io/mistaken_file.h"
+#include "weights/io/path.h"
 #include "weights/io/text_file.h"
 #include "weights/model/check_tensors.h"
 #include "weights/model/python_config.h"
@@ -48,11 +49,6 @@ std::optional<StatedConfig> stated_config(const std::string& path, const OpenOpt
   return stated;
 }
 
-bool is_same_file(const std::string& a, const std::string& b) {
-  std::error_code ignored;
-  return fs::equivalent(a, b, ignored);
-}
-
 // Merges the checkpoint's own LoRA, then the requested ones.
 void add_loras(Checkpoint& checkpoint, const StoredTensors& own, const std::vector<LoraFile>& given) {
   const auto changed = [&](const LoraMerge& merge) {
@@ -79,15 +75,16 @@ bool holds_tokenizer(const GgufMetadata& metadata) {
   return model && !(name && (*name == "none" || *name == "no_vocab"));
 }
 
-PythonFile read_python(const fs::path& path) {
+PythonFile read_python(const std::string& path) {
   const std::string name = shorter(path);
   return {name, read_text_file(name, largest_python_file)};
 }
 
 // The trainer, in the tree of this folder model/, that wrote the checkpoint.
-std::optional<PythonFile> find_trainer(const fs::path& model_folder, const std::string& checkpoint_path) {
+std::optional<PythonFile> find_trainer(const std::string& model_folder, const std::string& checkpoint_path) {
   for (const std::string& trainer : trainers_of(fs::path(checkpoint_path).filename().string())) {
-    if (const fs::path path = model_folder / ".." / trainer; is_there(path)) return read_python(path);
+    const std::string path = join_path(join_path(model_folder, ".."), trainer);
+    if (is_there(path)) return read_python(path);
   }
   return std::nullopt;
 }
@@ -96,13 +93,14 @@ std::optional<PythonFile> find_trainer(const fs::path& model_folder, const std::
 std::optional<PythonConfig> find_python_config(const std::string& checkpoint_path, const CanonicalTensors& canonical) {
   std::set<fs::path> known;  // most places are the same folder under another name
   for (const Surroundings& place : surroundings(checkpoint_path)) {
-    for (const fs::path& folder : place.model_folders) {
+    for (const std::string& folder : place.model_folders) {
       std::error_code failed;
       if (!known.insert(fs::weakly_canonical(folder, failed)).second) continue;
       for (const auto& [code, equations] : {std::pair{"model_minimind.py", ""}, {"LMConfig.py", "model.py"}}) {
-        if (!is_there(folder / code)) continue;
-        PythonTree tree{read_python(folder / code), std::nullopt, find_trainer(folder, checkpoint_path)};
-        if (*equations != 0 && is_there(folder / equations)) tree.equations = read_python(folder / equations);
+        const std::string code_path = join_path(folder, code), equations_path = join_path(folder, equations);
+        if (!is_there(code_path)) continue;
+        PythonTree tree{read_python(code_path), std::nullopt, find_trainer(folder, checkpoint_path)};
+        if (*equations != 0 && is_there(equations_path)) tree.equations = read_python(equations_path);
         if (auto config = read_python_config(tree, canonical)) return config;
       }
     }
@@ -155,8 +153,8 @@ Checkpoint checkpoint_of(StoredTensors stored, const Config& config, const std::
 }
 
 bool is_gguf(const std::string& path) {
-  std::error_code ignored;
-  if (!fs::is_regular_file(path, ignored) || fs::file_size(path, ignored) == 0) return false;
+  std::error_code failed;
+  if (!is_regular_file(path) || fs::file_size(path, failed) == 0) return false;
   return looks_like_gguf(InputFile::open(path)->start());
 }
 

@@ -1,41 +1,54 @@
 #include "weights/checkpoint/surroundings.h"
 
-#include <system_error>
+#include <algorithm>
+#include <string_view>
 
-#include "weights/io/text_file.h"
+#include "weights/io/path.h"
 
 namespace minimind {
 namespace {
 
-namespace fs = std::filesystem;
+// The path without ".", ".." and empty names, as if no folder in it were a link.
+std::string normal_path(std::string_view path) {
+  const bool is_absolute = path.starts_with('/');
+  std::vector<std::string_view> names;
+  while (!path.empty()) {
+    const std::string_view name = path.substr(0, path.find('/'));
+    path.remove_prefix(std::min(path.size(), name.size() + 1));
+    const bool is_up = name == "..";
+    if (is_up && !names.empty() && names.back() != "..") {
+      names.pop_back();
+    } else if (!name.empty() && name != "." && !(is_up && is_absolute)) {
+      names.push_back(name);
+    }
+  }
+  std::string normal(is_absolute ? "/" : "");
+  for (const std::string_view name : names) normal = join_path(normal, name);
+  return normal;
+}
 
 // The folder above `folder` by name. If `folder` is a link, `folder`/.. is another folder.
-fs::path named_parent(const fs::path& folder) {
-  std::error_code failed;
-  fs::path path = fs::absolute(folder, failed).lexically_normal();
-  if (!path.has_filename()) path = path.parent_path();
-  return path.parent_path();
+std::string named_parent(const std::string& folder) {
+  const bool is_relative = !folder.empty() && !folder.starts_with('/');
+  return parent_path(normal_path(is_relative ? join_path(real_path("."), folder) : folder));
 }
 
 }  // namespace
 
 std::vector<Surroundings> surroundings(const std::string& checkpoint_path) {
-  const fs::path path(checkpoint_path);
-  std::error_code failed;
-  const fs::path target = fs::canonical(path, failed);
   std::vector<Surroundings> places;
-  for (const fs::path& checkpoint : {path, target}) {
+  for (const std::string& checkpoint : {checkpoint_path, real_path(checkpoint_path)}) {
     if (checkpoint.empty()) continue;  // the file does not exist
-    const fs::path folder = is_folder(checkpoint_path) ? checkpoint : checkpoint.parent_path();
-    places.push_back({folder, {folder / ".." / "model", named_parent(folder) / "model", folder / "model"}});
+    const std::string folder = is_folder(checkpoint_path) ? checkpoint : parent_path(checkpoint);
+    places.push_back(
+        {folder, {join_path(folder, "../model"), join_path(named_parent(folder), "model"), join_path(folder, "model")}});
   }
   return places;
 }
 
-std::string shorter(const fs::path& path) {
-  std::error_code failed;
-  const fs::path normal = path.lexically_normal();
-  return fs::equivalent(normal, path, failed) ? normal.string() : path.string();
+std::string shorter(const std::string& path) {
+  const std::string normal = normal_path(path);
+  return is_same_file(normal, path) ? normal : path;
 }
 
 }  // namespace minimind

@@ -1,6 +1,5 @@
 #pragma once
 
-#include <filesystem>
 #include <string>
 #include <vector>
 
@@ -9,14 +8,14 @@ namespace minimind {
 // The folder of a checkpoint, and the folders model/ of MiniMind's trees that it may be in, out/ or the tree's own
 // folder; in search order.
 struct Surroundings {
-  std::filesystem::path folder;
-  std::vector<std::filesystem::path> model_folders;
+  std::string folder;
+  std::vector<std::string> model_folders;
 };
 
 // Returns those of a checkpoint. If it is a link, its target's follow.
 std::vector<Surroundings> surroundings(const std::string& checkpoint_path);
 
-// Returns the path without x/.., unless x is a link, so that x/.. is another folder.
-std::string shorter(const std::filesystem::path& path);
+// Returns the path of a file without x/.., unless x is a link, so that x/.. is another folder.
+std::string shorter(const std::string& path);
 
 }  // namespace minimind

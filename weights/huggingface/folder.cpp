@@ -1,11 +1,12 @@
 #include "weights/huggingface/folder.h"
 
+#include <dirent.h>
 #include <fmt/core.h>
 
 #include <algorithm>
 #include <array>
-#include <filesystem>
 #include <map>
+#include <memory>
 #include <nlohmann/json.hpp>
 #include <set>
 #include <utility>
@@ -15,13 +16,13 @@
 #include "weights/huggingface/safetensors.h"
 #include "weights/io/json_fields.h"
 #include "weights/io/mistaken_file.h"
+#include "weights/io/path.h"
 #include "weights/io/text_file.h"
 #include "weights/torch/pth.h"
 
 namespace minimind {
 namespace {
 
-namespace fs = std::filesystem;
 using Json = nlohmann::json;
 
 // Our own limit: each is open while tensors are read from it, and a process may have some 1000 files open.
@@ -55,8 +56,8 @@ std::map<std::string, std::string> read_index(const std::string& path) {
   return shard_of;
 }
 
-StoredTensors read_shards(const fs::path& folder, const std::string& index_name, std::size_t& shard_count) {
-  const std::string index_path = (folder / index_name).string();
+StoredTensors read_shards(const std::string& folder, const std::string& index_name, std::size_t& shard_count) {
+  const std::string index_path = join_path(folder, index_name);
   const auto shard_of = read_index(index_path);
   std::set<std::string> shards;
   for (const auto& [tensor, shard] : shard_of) shards.insert(shard);
@@ -66,7 +67,7 @@ StoredTensors read_shards(const fs::path& folder, const std::string& index_name,
   }
   StoredTensors all;
   for (const std::string& shard : shards) {
-    for (auto& [name, tensor] : read_weights_file((folder / shard).string())) {
+    for (auto& [name, tensor] : read_weights_file(join_path(folder, shard))) {
       const auto listed = shard_of.find(name);
       if (listed == shard_of.end() || listed->second != shard) {
         throw Error(
@@ -85,12 +86,12 @@ StoredTensors read_shards(const fs::path& folder, const std::string& index_name,
 }
 
 // The advice if the user names MiniMind's out/ folder.
-std::string checkpoints_in(const fs::path& folder) {
+std::string checkpoints_in(const std::string& folder) {
   std::vector<std::string> names;
-  std::error_code ignored;
-  for (const auto& entry : fs::directory_iterator(folder, ignored)) {
-    const std::string extension = entry.path().extension().string();
-    if (extension == ".pth" || extension == ".pt") names.push_back(entry.path().filename().string());
+  const std::unique_ptr<DIR, void (*)(DIR*)> entries(::opendir(folder.c_str()), [](DIR* open) { ::closedir(open); });
+  while (const dirent* const entry = entries ? ::readdir(entries.get()) : nullptr) {
+    const std::string_view extension = path_extension(entry->d_name);
+    if (extension == ".pth" || extension == ".pt") names.emplace_back(entry->d_name);
   }
   std::sort(names.begin(), names.end());
   if (names.empty()) return "";
@@ -102,12 +103,12 @@ std::string checkpoints_in(const fs::path& folder) {
 }  // namespace
 
 std::optional<StatedConfig> read_folder_config(const std::string& folder) {
-  const fs::path config = fs::path(folder) / "config.json";
+  const std::string config = join_path(folder, "config.json");
   if (!is_there(config)) return std::nullopt;
-  StatedConfig stated = parse_config_json(read_text_file(config.string()), config.string());
-  const fs::path generation = fs::path(folder) / "generation_config.json";
+  StatedConfig stated = parse_config_json(read_text_file(config), config);
+  const std::string generation = join_path(folder, "generation_config.json");
   if (is_there(generation)) {
-    const StatedConfig more = parse_config_json(read_text_file(generation.string()), generation.string());
+    const StatedConfig more = parse_config_json(read_text_file(generation), generation);
     stated.eos_token_id.insert(stated.eos_token_id.end(), more.eos_token_id.begin(), more.eos_token_id.end());
   }
   return stated;
@@ -115,27 +116,26 @@ std::optional<StatedConfig> read_folder_config(const std::string& folder) {
 
 bool is_hf_folder(const std::string& folder) {
   for (const char* name : weight_names) {
-    if (is_there(fs::path(folder) / name) || is_there(fs::path(folder) / index_of(name))) return true;
+    if (is_there(join_path(folder, name)) || is_there(join_path(folder, index_of(name)))) return true;
   }
   return false;
 }
 
 HfFolder read_hf_folder(const std::string& folder) {
-  const fs::path path(folder);
   for (const char* name : weight_names) {
     const bool safetensors = std::string_view(name).ends_with(".safetensors");
     const std::string format = safetensors ? "safetensors" : "torch.save";
-    const std::string index = index_of(name);
-    if (is_there(path / name)) return {read_weights_file((path / name).string()), format};
-    if (is_there(path / index)) {
+    const std::string index = index_of(name), file = join_path(folder, name);
+    if (is_there(file)) return {read_weights_file(file), format};
+    if (is_there(join_path(folder, index))) {
       std::size_t shards = 0;
-      HfFolder result{read_shards(path, index, shards), ""};
+      HfFolder result{read_shards(folder, index, shards), ""};
       result.format = fmt::format("{}, {} shards", format, shards);
       return result;
     }
   }
   throw Error(
-      fmt::format("{}: is a folder without model.safetensors or pytorch_model.bin{}", folder, checkpoints_in(path)));
+      fmt::format("{}: is a folder without model.safetensors or pytorch_model.bin{}", folder, checkpoints_in(folder)));
 }
 
 }  // namespace minimind

@@ -1,23 +1,21 @@
 #include "weights/io/mistaken_file.h"
 
 #include <fmt/core.h>
+#include <sys/stat.h>
 
 #include <algorithm>
 #include <array>
 #include <cctype>
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
-#include <system_error>
 
 #include "weights/base/error.h"
 #include "weights/base/quote.h"
 #include "weights/base/text.h"
+#include "weights/io/path.h"
 
 namespace minimind {
 namespace {
-
-namespace fs = std::filesystem;
 
 bool is_name_part(std::string_view text) {
   return !text.empty() && text.front() != '.' && text.front() != '-' &&
@@ -32,12 +30,11 @@ bool is_hub_name(const std::string& path) {
   if (slash == std::string::npos || !is_name_part(path.substr(0, slash)) || !is_name_part(path.substr(slash + 1))) {
     return false;
   }
-  const std::string suffix = lower_case(fs::path(path).extension().string());
+  const std::string suffix = lower_case(path_extension(path));
   for (const char* file : {".pth", ".pt", ".bin", ".safetensors", ".gguf", ".json"}) {
     if (suffix == file) return false;
   }
-  std::error_code ignored;
-  return !fs::exists(path.substr(0, slash), ignored);
+  return !is_there(path.substr(0, slash));
 }
 
 std::string advice_on_download(const std::string& name) {
@@ -119,16 +116,15 @@ void check_not_mistaken(std::string_view start, std::size_t size, const std::str
 
 void check_path(const std::string& path) {
   for (const char* suffix : {".crdownload", ".part", ".partial", ".download", ".incomplete", ".aria2", ".!ut"}) {
-    if (fs::path(path).extension() != suffix) continue;
+    if (path_extension(path) != suffix) continue;
     throw Error(fmt::format("{}: is an unfinished download by its suffix {}; let the download end, or start it again",
                             path, suffix));
   }
-  std::error_code failed;
-  const fs::file_status status = fs::status(path, failed);
-  if (status.type() != fs::file_type::not_found) return;  // if its status is unavailable, opening it reports why
-  const std::string reason = fs::is_symlink(fs::symlink_status(path, failed))
-                                 ? "it is a link to a file that does not exist"
-                                 : std::strerror(ENOENT);
+  struct stat status {};
+  // If its status is unavailable for another reason, opening it reports why.
+  if (::stat(path.c_str(), &status) == 0 || (errno != ENOENT && errno != ENOTDIR)) return;
+  const bool is_link = ::lstat(path.c_str(), &status) == 0 && S_ISLNK(status.st_mode);
+  const char* const reason = is_link ? "it is a link to a file that does not exist" : std::strerror(ENOENT);
   throw Error(fmt::format("{}: cannot be opened: {}{}", path, reason, advice_on(path)));
 }
 

@@ -8,7 +8,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <filesystem>
 
 #include "weights/base/error.h"
 #include "weights/io/mistaken_file.h"
@@ -83,16 +82,6 @@ class TextFile {
 };
 
 }  // namespace
-
-bool is_folder(const std::string& path) {
-  std::error_code ignored;
-  return std::filesystem::is_directory(path, ignored);
-}
-
-bool is_there(const std::string& path) {
-  std::error_code ignored;
-  return std::filesystem::exists(path, ignored);
-}
 
 std::string read_text_file(const std::string& path, std::size_t largest) {
   return TextFile(path, false).read(largest);

@@ -9,12 +9,6 @@ namespace minimind {
 
 inline constexpr std::size_t largest_text = std::size_t{64} << 20;
 
-// Returns true if a folder of that name exists.
-bool is_folder(const std::string& path);
-
-// Returns true if a file or folder of that name exists.
-bool is_there(const std::string& path);
-
 // Returns the whole of a text file. Throws Error if it cannot be read, is not a regular file or is over `largest`
 // bytes. Never waits, whatever has that name.
 std::string read_text_file(const std::string& path, std::size_t largest = largest_text);
