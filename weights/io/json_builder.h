@@ -38,7 +38,9 @@ class JsonBuilder : public nlohmann::json_sax<Json> {
       : text_(text), source_(source), limits_(limits), use_(std::move(use)) {}
 
   Json build() {
-    Json::sax_parse(text_.begin(), text_.end(), this);
+    // Json::sax_parse() would bring the library's readers of five binary formats.
+    auto bytes = nlohmann::detail::input_adapter(text_.begin(), text_.end());
+    nlohmann::detail::parser<Json, decltype(bytes)>(std::move(bytes)).sax_parse(this);
     return std::move(root_);
   }
 
