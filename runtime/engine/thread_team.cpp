@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <cmath>
 #include <latch>
 #include <set>
 #include <string>
@@ -57,12 +56,12 @@ std::size_t allowed_cores() {
 // The cgroup v2 limit "quota period" in microseconds, or "max period".
 std::size_t quota_cores() {
   const std::string text = text_of_system("/sys/fs/cgroup/cpu.max");
-  double quota = 0, period = 0;
+  std::size_t quota = 0, period = 0;
   const char* const end = text.data() + text.size();
   const auto [rest, error] = std::from_chars(text.data(), end, quota);
-  if (error != std::errc() || rest == end || !(quota > 0)) return SIZE_MAX;
-  if (std::from_chars(rest + 1, end, period).ec != std::errc() || !(period > 0)) return SIZE_MAX;
-  return static_cast<std::size_t>(std::max(1.0, std::floor(quota / period)));
+  if (error != std::errc() || rest == end || quota == 0) return SIZE_MAX;
+  if (std::from_chars(rest + 1, end, period).ec != std::errc() || period == 0) return SIZE_MAX;
+  return std::max<std::size_t>(1, quota / period);
 }
 
 #ifndef _OPENMP
