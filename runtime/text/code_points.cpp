@@ -1,7 +1,6 @@
 #include "runtime/text/code_points.h"
 
 #include <algorithm>
-#include <array>
 #include <iterator>
 
 #include "runtime/text/utf8.h"
@@ -11,23 +10,11 @@ namespace {
 
 constexpr char32_t first_surrogate = 0xD800, last_surrogate = 0xDFFF;
 
-struct Encoded {
-  std::array<std::uint8_t, 4> bytes;
-  std::size_t size;
-};
-
-Encoded encode(char32_t c) {
-  const auto byte = [](char32_t value) { return static_cast<std::uint8_t>(value); };
-  const auto tail = [&](int shift_by, char32_t value) { return byte(0x80 | (value >> shift_by & 0x3F)); };
-  if (c < 0x80) return {{byte(c)}, 1};
-  if (c < 0x800) return {{byte(0xC0 | c >> 6), tail(0, c)}, 2};
-  if (c < 0x10000) return {{byte(0xE0 | c >> 12), tail(6, c), tail(0, c)}, 3};
-  return {{byte(0xF0 | c >> 18), tail(12, c), tail(6, c), tail(0, c)}, 4};
-}
-
-ByteSet byte_range(std::uint8_t first, std::uint8_t last) {
+ByteSet byte_range(char first, char last) {
   ByteSet set;
-  for (std::size_t byte = first; byte <= last; ++byte) set.set(byte);
+  for (std::size_t byte = static_cast<unsigned char>(first); byte <= static_cast<unsigned char>(last); ++byte) {
+    set.set(byte);
+  }
   return set;
 }
 
@@ -48,9 +35,11 @@ void add_sequences(char32_t first, char32_t last, std::vector<std::vector<ByteSe
       if ((last & low) != low) return cut_after((last & ~low) - 1);
     }
   }
-  const Encoded from = encode(first), to = encode(last);
+  std::string from, to;
+  append_utf8(from, first);
+  append_utf8(to, last);
   std::vector<ByteSet> sequence;
-  for (std::size_t i = 0; i < from.size; ++i) sequence.push_back(byte_range(from.bytes[i], to.bytes[i]));
+  for (std::size_t i = 0; i < from.size(); ++i) sequence.push_back(byte_range(from[i], to[i]));
   sequences.push_back(std::move(sequence));
 }
 

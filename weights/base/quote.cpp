@@ -5,6 +5,8 @@
 
 #include <cstddef>
 
+#include "weights/base/utf8_char.h"
+
 namespace minimind {
 namespace {
 
@@ -13,11 +15,9 @@ constexpr std::size_t longest_tensor_name = 1000;
 
 // Returns the number of bytes of the visible character at the start of `text`; 0 if there is none.
 std::size_t visible_character_size(std::string_view text) {
-  utf8proc_int32_t code_point = 0;
-  const auto size = utf8proc_iterate(reinterpret_cast<const utf8proc_uint8_t*>(text.data()),
-                                     static_cast<utf8proc_ssize_t>(text.size()), &code_point);
-  if (size <= 0) return 0;
-  switch (utf8proc_category(code_point)) {
+  const Utf8Char first = first_utf8(text);
+  if (first.state != Utf8State::complete) return 0;
+  switch (utf8proc_category(static_cast<utf8proc_int32_t>(first.code_point))) {
     case UTF8PROC_CATEGORY_CC:
     case UTF8PROC_CATEGORY_CF:
     case UTF8PROC_CATEGORY_CN:
@@ -27,7 +27,7 @@ std::size_t visible_character_size(std::string_view text) {
     case UTF8PROC_CATEGORY_ZP:
       return 0;
     default:
-      return static_cast<std::size_t>(size);
+      return first.size;
   }
 }
 
