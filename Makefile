@@ -136,7 +136,8 @@ $(LIBRARY): $(filter $(BUILD)/weights/% $(BUILD)/runtime/%,$(OBJECTS)) runtime/a
 
 # The core alone: its program, the kernels without AMX, and what these include, and no other file. It is static, and of the
 # libraries' archives it takes only what it calls: its teams of threads are those of the standard library, because libgomp
-# loads libraries at run time. Its units are those of the rooms, with the files of the core alone.
+# loads libraries at run time; the handler of exceptions that nobody catches has no names, because their demangler is larger
+# than the tokenizer. Its units are those of the rooms, with the files of the core alone.
 CORE := $(BUILD)/core
 CORE_KERNELS := $(filter avx512vnni avx512 avx2 sse2 neon,$(ISAS))
 CORE_ROOTS := tools/core/main.cpp $(CORE_KERNELS:%=runtime/kernels/%.cpp)
@@ -155,12 +156,25 @@ core-units:
 		$(filter-out $(CORE_KERNELS:%=runtime/kernels/%.cpp),$(filter $(room)/%.cpp,$(CORE_FILES))) > $(CORE)/$(room).cpp.new; \
 		cmp -s $(CORE)/$(room).cpp.new $(CORE)/$(room).cpp || cp $(CORE)/$(room).cpp.new $(CORE)/$(room).cpp; } &&) true
 
-CORE_OBJECTS = $(CORE_UNITS:%=$(CORE)/%.o)
+# Of a template that several units contain, the linker takes the first: that of a unit which is compiled for size.
+CORE_OBJECTS = $(CORE_UNITS:%=$(CORE)/%.o) $(CORE)/categories.o
 $(CORE)/minimind-core: $(CORE_OBJECTS) $(CORE_KERNELS:%=$(BUILD)/runtime/kernels/%.o)
 	@echo 'LINK $@'
-	$(QUIET)$(CXX) $(filter-out -fopenmp,$(CXXFLAGS)) $(LDFLAGS) $(HARDENED_LINK) -static -s -Wl,--gc-sections $^ -lutf8proc -o $@
+	$(QUIET)$(CXX) $(filter-out -fopenmp,$(CXXFLAGS)) $(LDFLAGS) $(HARDENED_LINK) -static -s -Wl,--gc-sections \
+		-Wl,--defsym=_ZN9__gnu_cxx27__verbose_terminate_handlerEv=abort \
+		$(filter-out $(CORE_FAST:%=$(CORE)/%.o),$^) $(filter $(CORE_FAST:%=$(CORE)/%.o),$^) -o $@
 
-$(CORE)/%.o: OPTIMIZE = $(if $(filter runtime/%,$*),-O2,-Os)
+# The categories of characters, from utf8proc's tables.
+$(CORE)/categories.cpp: $(CORE)/write_categories
+	@$< > $@.new && mv $@.new $@
+$(CORE)/write_categories: tools/core/write_categories.cpp $(COMPILER)
+	@mkdir -p $(@D)
+	@echo 'LINK $@'
+	$(QUIET)$(CXX) $(CPPFLAGS) $(CXXFLAGS) $(WERROR) $< -lutf8proc -o $@
+
+# What runs for every token.
+CORE_FAST := runtime/engine runtime/generate runtime/kernels
+$(CORE)/%.o: OPTIMIZE = $(if $(filter $(CORE_FAST),$*),-O2,-Os)
 $(CORE)/%.o: UNIT_FLAGS = -fno-openmp -fopenmp-simd -DFMT_HEADER_ONLY -DFMT_STATIC_THOUSANDS_SEPARATOR="','" -ffunction-sections -fdata-sections $(if $(filter weights/tensor,$*),-ffp-contract=off)
 $(CORE)/%.o: $(CORE)/%.cpp $(COMPILER)
 	$(compile)

@@ -3,6 +3,7 @@
 MINIMIND_CORE and MINIMIND_PROGRAM name other programs than build/release/core/minimind-core and ./minimind.
 """
 
+import ctypes
 import os
 import pathlib
 import shutil
@@ -63,6 +64,16 @@ class Size(unittest.TestCase):
         called = subprocess.run(["nm", "--demangle", "--undefined-only", *objects], check=True, capture_output=True,
                                 text=True).stdout
         self.assertEqual([line for line in called.splitlines() if "stream" in line or "std::locale" in line], [])
+
+
+class Characters(unittest.TestCase):
+    def test_have_the_categories_of_utf8proc(self):
+        folder = self.enterContext(tempfile.TemporaryDirectory())
+        library = os.path.join(folder, "categories.so")
+        subprocess.run([os.environ.get("CXX", "c++"), "-shared", "-fPIC", pathlib.Path(CORE).parent / "categories.cpp",
+                        "-o", library], check=True)
+        ours, theirs = (ctypes.CDLL(name).utf8proc_category for name in (library, "libutf8proc.so"))
+        self.assertEqual([c for c in range(-2, 0x110002) if ours(c) != theirs(c)], [])
 
 
 class Texts(unittest.TestCase):
