@@ -106,7 +106,7 @@ class Texts(unittest.TestCase):
 
     def test_follow_the_options_of_sampling(self):
         for options in ([("--temperature", 0)], [("--top-k", 3), ("--min-p", 0.1), ("--repeat-penalty", 1.3)],
-                        [("--temperature", 2), ("--top-p", 0.5), ("--dry-multiplier", 0.8)]):
+                        [("--temperature", 2), ("--top-p", 0.5), ("--frequency-penalty", 0.8)]):
             self.expect_same(DEMO, ("--seed", 6), *options, text="江上", limit=40)
 
     def test_need_nothing_but_the_kernel(self):
@@ -138,6 +138,7 @@ class Errors(unittest.TestCase):
         self.expect_error(2, "-n is 'x', expected a number", DEMO, "-n", "x")
         self.expect_error(2, "--type is 'q4_0', expected f32, f16, bf16 or q8_0", DEMO, "--type", "q4_0")
         self.expect_error(2, "top_p is 2", DEMO, "--top-p", "2")
+        self.expect_error(2, "dry_multiplier is over 0", DEMO, "--dry-multiplier", "1", "-p", "a")
 
 
 if __name__ == "__main__":

@@ -2,8 +2,11 @@
 
 #include <algorithm>
 #include <cmath>
+#include <memory>
 #include <tuple>
 #include <utility>
+
+#include "weights/base/error.h"
 
 namespace minimind {
 namespace {
@@ -25,6 +28,18 @@ void z_values(std::span<const std::int32_t> items, std::vector<std::size_t>& z) 
 }
 
 }  // namespace
+
+std::unique_ptr<TextPenalties> make_dry(const DryOptions& options, const Tokenizer* tokenizer, std::size_t vocab_size) {
+  if (options.sequence_breakers.empty()) return std::make_unique<Dry>(options, std::vector<std::string>());
+  if (!tokenizer) {
+    throw UsageError(
+        "the sequence breakers of DRY require a tokenizer, but the model has no tokenizer; give one, or no breakers",
+        Setting::tokenizer);
+  }
+  std::vector<std::string> texts(vocab_size);
+  for (std::size_t i = 0; i < vocab_size; ++i) texts[i] = tokenizer->token_bytes(static_cast<std::int32_t>(i));
+  return std::make_unique<Dry>(options, std::move(texts));
+}
 
 Dry::Dry(const DryOptions& options, std::vector<std::string> token_texts)
     : options_(options), token_texts_(std::move(token_texts)), is_breaker_(token_texts_.size()) {

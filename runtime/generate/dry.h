@@ -6,22 +6,18 @@
 #include <string>
 #include <vector>
 
-#include "runtime/generate/sampling_options.h"
+#include "runtime/generate/generate.h"
 
 namespace minimind {
 
-// See DryOptions.
-class Dry {
+// See DryOptions. A token with a breaker in it has no penalty.
+class Dry : public TextPenalties {
  public:
   // `token_texts` [vocab], the bytes of each token; empty if there are no breakers.
   Dry(const DryOptions& options, std::vector<std::string> token_texts);
 
-  // Takes the next token of the text.
-  void accept(std::int32_t token);
-
-  // Returns the penalised tokens, each once, in no order, with what is added to their logits, which is negative. A
-  // token with a breaker in it has no penalty. Valid until accept().
-  std::span<const LogitBias> penalties();
+  void accept(std::int32_t token) override;
+  std::span<const LogitBias> penalties() override;
 
  private:
   DryOptions options_;

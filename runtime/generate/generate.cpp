@@ -109,20 +109,6 @@ void check_options(const GenerateOptions& options, const Tokenizer* tokenizer) {
     throw UsageError("a grammar requires a tokenizer, but the model has no tokenizer", Setting::tokenizer);
 }
 
-// Throws UsageError if there are sequence breakers but no tokenizer, which knows the texts of the tokens.
-std::optional<Dry> make_dry(const DryOptions& options, const Tokenizer* tokenizer, std::size_t vocab_size) {
-  if (!options.on()) return std::nullopt;
-  if (options.sequence_breakers.empty()) return Dry(options, {});
-  if (!tokenizer) {
-    throw UsageError(
-        "the sequence breakers of DRY require a tokenizer, but the model has no tokenizer; give one, or no breakers",
-        Setting::tokenizer);
-  }
-  std::vector<std::string> texts(vocab_size);
-  for (std::size_t i = 0; i < vocab_size; ++i) texts[i] = tokenizer->token_bytes(static_cast<std::int32_t>(i));
-  return Dry(options, std::move(texts));
-}
-
 }  // namespace
 
 TextStream::TextStream(const Tokenizer* tokenizer, const GenerateOptions& options, TextCallback on_text)
@@ -157,7 +143,7 @@ Generation::Generation(const Model& model, Context& context, const Tokenizer* to
   check_options(options, tokenizer);
   end_tokens_ = all_end_tokens(options, tokenizer);
   sampler_.emplace(options.sampling, vocab_size);
-  dry_ = make_dry(options.sampling.dry, tokenizer, vocab_size);
+  if (options.sampling.dry.on()) dry_ = make_dry(options.sampling.dry, tokenizer, vocab_size);
   stream_.emplace(tokenizer, options, std::move(on_text));
   tokens_.assign(prompt.begin(), prompt.end());
   prompt_size_ = prompt.size();

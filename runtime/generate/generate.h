@@ -16,7 +16,6 @@
 #include "runtime/engine/forward.h"
 #include "runtime/generate/constraint.h"
 #include "runtime/generate/drafter.h"
-#include "runtime/generate/dry.h"
 #include "runtime/generate/sampler.h"
 #include "runtime/text/utf8.h"
 #include "runtime/tokenizer/tokenizer.h"
@@ -64,6 +63,24 @@ class StopFilter {
   std::string held_;
   bool stopped_ = false;
 };
+
+// Penalties of tokens that depend on the text before them. One object follows one text.
+class TextPenalties {
+ public:
+  virtual ~TextPenalties() = default;
+
+  // Takes the next token of the text.
+  virtual void accept(std::int32_t token) = 0;
+
+  // Returns the penalised tokens, each once, in no order, with what is added to their logits, which is negative. Valid
+  // until accept().
+  virtual std::span<const LogitBias> penalties() = 0;
+};
+
+// Makes the penalties of DRY, of a vocabulary of that size. Throws UsageError if there are sequence breakers but no
+// tokenizer, which knows the texts of the tokens. Every program defines it: dry.cpp has that of all but the core, whose
+// throws.
+std::unique_ptr<TextPenalties> make_dry(const DryOptions& options, const Tokenizer* tokenizer, std::size_t vocab_size);
 
 struct GenerateOptions {
   std::size_t max_tokens = 0;             // the most that are generated
@@ -198,7 +215,7 @@ class Generation {
   std::optional<Clock::time_point> decode_start_;  // when the prompt's logits were there
   std::vector<std::int32_t> end_tokens_;
   std::optional<Sampler> sampler_;
-  std::optional<Dry> dry_;
+  std::unique_ptr<TextPenalties> dry_;
   std::optional<TextStream> stream_;
   std::vector<std::int32_t> tokens_;  // prompt and generated
   std::size_t prompt_size_ = 0;

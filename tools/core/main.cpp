@@ -11,6 +11,7 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
+#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -29,12 +30,15 @@
 
 namespace minimind {
 
-// What the program has: q8_0, f32, f16 and bf16 are always there.
+// What the program has: q8_0, f32, f16 and bf16 are always there, DRY is not.
 std::optional<BlockFormat> more_block_format(DType) {
   return std::nullopt;
 }
 constinit const std::span<const MatrixFormat> more_matrix_formats{};
 const std::span<const kernels::InstructionSet> kernels::instruction_sets = plain_instruction_sets;
+std::unique_ptr<TextPenalties> make_dry(const DryOptions&, const Tokenizer*, std::size_t) {
+  throw UsageError("dry_multiplier is over 0, expected 0: this program has no DRY");
+}
 
 namespace {
 
@@ -45,7 +49,7 @@ minimind-core MODEL [options]   MODEL: .pth, .pt, .bin, .safetensors, or a Huggi
   -t N               threads
   --type TYPE        keep weights as f32, f16, bf16 or q8_0 (default: as stored)
   --seed N           of the samples (default: 0)
-  --temperature X, --top-k N, --top-p X, ... as minimind generate has them)";
+  --temperature X, --top-k N, --top-p X, ... as minimind generate has them, but for DRY)";
 
 struct Options {
   std::string model;
