@@ -1,18 +1,85 @@
 #include "runtime/tokenizer/files.h"
 
+#include <fmt/core.h>
+
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <string_view>
+
+#include "runtime/text/utf8.h"
 #include "runtime/tokenizer/tokenizer_gguf.h"
 #include "runtime/tokenizer/tokenizer_json.h"
+#include "weights/base/error.h"
 #include "weights/gguf/reader.h"
+#include "weights/io/json_fields.h"
 #include "weights/io/mistaken_file.h"
 #include "weights/io/path.h"
 
 namespace minimind {
+namespace {
+
+using Json = nlohmann::json;
+
+std::optional<std::string> find_template(const Json& list, std::string_view name) {
+  for (const Json& entry : list) {
+    if (!entry.is_object() || entry.value("name", Json()) != name) continue;
+    const auto source = entry.find("template");
+    if (source != entry.end() && source->is_string()) return source->get<std::string>();
+  }
+  return std::nullopt;
+}
+
+// One template, or a list of templates by name, of which transformers uses "tool_use" or "default".
+void read_chat_template(const JsonFields& config, TokenizerData& data) {
+  const Json& value = config.get("chat_template");
+  if (!value.is_array()) {
+    data.chat_template = config.text("chat_template");
+    return;
+  }
+  data.chat_template = find_template(value, "default");
+  data.tool_use_template = find_template(value, "tool_use");
+  if (!data.chat_template) config.fail("chat_template", "a string, or an array with a template named \"default\"");
+}
+
+constexpr std::size_t largest_template = std::size_t{16} << 20;
+
+std::string read_template_file(const std::string& path) {
+  std::string text = open_input(path)->read_text(largest_template);
+  if (!is_utf8(text)) throw Error(fmt::format("{}: is not UTF-8, expected a Jinja template", path));
+  return text;
+}
+
+// Adds the chat templates next to the tokenizer.json. The files of newer versions of transformers take precedence over
+// the config.
+void read_chat_templates(TokenizerData& data) {
+  const std::string folder = parent_path(data.source), config = join_path(folder, "tokenizer_config.json");
+  if (is_there(config)) {
+    const Json json = read_json_object(config);
+    data.chat_template_source = config + ": chat_template";
+    read_chat_template(JsonFields(json, config, ""), data);
+  }
+  const std::string file = join_path(folder, "chat_template.jinja");
+  if (!is_there(file)) return;
+  data.chat_template_source = file;
+  data.chat_template = read_template_file(file);
+  const std::string tool_use = join_path(folder, "additional_chat_templates/tool_use.jinja");
+  data.tool_use_template.reset();
+  if (is_there(tool_use)) data.tool_use_template = read_template_file(tool_use);
+}
+
+TokenizerData read_json_and_templates(const std::string& path) {
+  TokenizerData data = read_tokenizer_json(path);
+  read_chat_templates(data);
+  return data;
+}
+
+}  // namespace
 
 TokenizerData read_tokenizer(const std::string& path) {
   check_path(path);
-  if (is_folder(path)) return read_tokenizer_json(path);
+  if (is_folder(path)) return read_json_and_templates(path);
   const auto file = open_input(path);
-  if (!looks_like_gguf(file->start())) return read_tokenizer_json(path);
+  if (!looks_like_gguf(file->start())) return read_json_and_templates(path);
   return read_tokenizer_gguf(read_gguf(file).metadata, path);
 }
 

@@ -12,10 +12,8 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/text/utf8.h"
 #include "weights/base/error.h"
 #include "weights/io/json_fields.h"
-#include "weights/io/mistaken_file.h"
 #include "weights/io/path.h"
 
 namespace minimind {
@@ -227,27 +225,6 @@ std::optional<std::string> read_named_token(const JsonFields& config, std::strin
   return config.text(key);
 }
 
-std::optional<std::string> find_template(const Json& list, std::string_view name) {
-  for (const Json& entry : list) {
-    if (!entry.is_object() || entry.value("name", Json()) != name) continue;
-    const auto source = entry.find("template");
-    if (source != entry.end() && source->is_string()) return source->get<std::string>();
-  }
-  return std::nullopt;
-}
-
-// One template, or a list of templates by name, of which transformers uses "tool_use" or "default".
-void read_chat_template(const JsonFields& config, TokenizerData& data) {
-  const Json& value = config.get("chat_template");
-  if (!value.is_array()) {
-    data.chat_template = config.text("chat_template");
-    return;
-  }
-  data.chat_template = find_template(value, "default");
-  data.tool_use_template = find_template(value, "tool_use");
-  if (!data.chat_template) config.fail("chat_template", "a string, or an array with a template named \"default\"");
-}
-
 void read_tokenizer_config(const std::string& path, TokenizerData& data) {
   const Json json = read_json_object(path);
   const JsonFields config(json, path, "");
@@ -255,27 +232,6 @@ void read_tokenizer_config(const std::string& path, TokenizerData& data) {
   data.eos_token = read_named_token(config, "eos_token");
   data.pad_token = read_named_token(config, "pad_token");
   data.config_unk_token = read_named_token(config, "unk_token");
-  data.chat_template_source = path + ": chat_template";
-  read_chat_template(config, data);
-}
-
-constexpr std::size_t largest_template = std::size_t{16} << 20;
-
-std::string read_template_file(const std::string& path) {
-  std::string text = open_input(path)->read_text(largest_template);
-  if (!is_utf8(text)) throw Error(fmt::format("{}: is not UTF-8, expected a Jinja template", path));
-  return text;
-}
-
-// The files of newer versions of transformers, which take precedence over the config.
-void read_template_files(const std::string& folder, TokenizerData& data) {
-  const std::string file = join_path(folder, "chat_template.jinja");
-  if (!is_there(file)) return;
-  data.chat_template_source = file;
-  data.chat_template = read_template_file(file);
-  const std::string tool_use = join_path(folder, "additional_chat_templates/tool_use.jinja");
-  data.tool_use_template.reset();
-  if (is_there(tool_use)) data.tool_use_template = read_template_file(tool_use);
 }
 
 }  // namespace
@@ -292,9 +248,8 @@ TokenizerData read_tokenizer_json(const std::string& path) {
   read_added_tokens(fields, data);
   read_model(fields.required_object("model"), data);
 
-  const std::string folder = parent_path(file), config = join_path(folder, "tokenizer_config.json");
+  const std::string config = join_path(parent_path(file), "tokenizer_config.json");
   if (is_there(config)) read_tokenizer_config(config, data);
-  read_template_files(folder, data);
   return data;
 }
 

@@ -6,11 +6,9 @@
 
 namespace minimind {
 
-// Reads a tokenizer.json of Hugging Face tokenizers, or the one in the folder `path`, and the files next to it:
-//   tokenizer_config.json  bos_token, eos_token, pad_token, unk_token (a string or an object with "content"),
-//                          chat_template
-//   chat_template.jinja    the chat template, in preference to the one in tokenizer_config.json
-// Truncation and padding are not applied, as in transformers unless a call requests them.
+// Reads a tokenizer.json of Hugging Face tokenizers, or the one in the folder `path`, and bos_token, eos_token,
+// pad_token and unk_token (a string or an object with "content") of the tokenizer_config.json next to it, but no chat
+// template. Truncation and padding are not applied, as in transformers unless a call requests them.
 //
 // Supported post-processors are those that transformers 4 and 5 and tokenizers write: null, ByteLevel,
 // TemplateProcessing, BertProcessing, RobertaProcessing, and a Sequence of them.

@@ -87,7 +87,7 @@ std::string write_file(const TemporaryFolder& folder, const std::string& name, c
 }
 
 TEST(TokenizerGguf, EncodesAndDecodesAsHuggingFaceTokenizers) {
-  const Tokenizer tokenizer(after_gguf(read_tokenizer_json(own_tokenizer), own_rows));
+  const Tokenizer tokenizer(after_gguf(read_tokenizer(own_tokenizer), own_rows));
   expect_golden(tokenizer, own_tokenizer + "/golden.jsonl");
   EXPECT_EQ(tokenizer.vocab_size(), 426u);
   EXPECT_EQ(tokenizer.bos_id(), 1);
@@ -103,7 +103,7 @@ TEST(TokenizerGguf, MiniMindsTokenizersAreExactAndTheSameInLlamaCpp) {
   if (reference_tokenizers.empty()) GTEST_SKIP() << "MINIMIND_REFERENCE is not set";
   for (const std::string version : {"v1", "v2", "v3"}) {
     const std::string folder = reference_tokenizers + "/" + version;
-    const TokenizerData data = read_tokenizer_json(folder);
+    const TokenizerData data = read_tokenizer(folder);
     GgufMetadata metadata;
     EXPECT_EQ(english(set_tokenizer(metadata, data, 6400)), Strings{});
     const bool own_keys = std::any_of(metadata.entries().begin(), metadata.entries().end(),
@@ -395,7 +395,7 @@ TEST(TokenizerGguf, AFileOfLlamaCppsConverterIsReadAsItsTypesSay) {
 
 TEST(TokenizerGguf, IsLoadedFromTheFileByItsContent) {
   const TemporaryFolder folder;
-  const std::string path = write_file(folder, "renamed.bin", metadata_of(read_tokenizer_json(own_tokenizer), own_rows));
+  const std::string path = write_file(folder, "renamed.bin", metadata_of(read_tokenizer(own_tokenizer), own_rows));
   expect_golden(load_tokenizer(path), own_tokenizer + "/golden.jsonl");
   EXPECT_EQ(find_tokenizer(path), path);
   EXPECT_EQ(require_tokenizer("", path).vocab_size(), load_tokenizer(own_tokenizer).vocab_size());

@@ -284,11 +284,11 @@ TEST_F(TokenizerJson, ReadsTheConfigNextToIt) {
   EXPECT_EQ(read_tokenizer_json(folder_.string()).bos_token, "<|user|>");
   EXPECT_EQ(read_tokenizer_json(folder_.string()).eos_token, "<|end|>");
   EXPECT_EQ(read_tokenizer_json(folder_.string()).pad_token, std::nullopt);
-  EXPECT_EQ(read_tokenizer_json(folder_.string()).chat_template, "D");
-  EXPECT_EQ(read_tokenizer_json(folder_.string()).tool_use_template, "T");
+  EXPECT_EQ(read_tokenizer(folder_.string()).chat_template, "D");
+  EXPECT_EQ(read_tokenizer(folder_.string()).tool_use_template, "T");
   write("chat_template.jinja", "J");
-  EXPECT_EQ(read_tokenizer_json(folder_.string()).chat_template, "J");
-  EXPECT_EQ(read_tokenizer_json(folder_.string()).tool_use_template, std::nullopt) << "of the config, which has no say";
+  EXPECT_EQ(read_tokenizer(folder_.string()).chat_template, "J");
+  EXPECT_EQ(read_tokenizer(folder_.string()).tool_use_template, std::nullopt) << "of the config, which has no say";
 }
 
 TEST_F(TokenizerJson, RejectsABrokenConfigNextToIt) {
@@ -312,8 +312,8 @@ TEST_F(TokenizerJson, ReadsTheTemplatesNextToIt) {
   write("chat_template.jinja", "J");
   fs::create_directories(folder_ / "additional_chat_templates");
   write("additional_chat_templates/tool_use.jinja", "T");
-  EXPECT_EQ(read_tokenizer_json(folder_.string()).chat_template, "J");
-  EXPECT_EQ(read_tokenizer_json(folder_.string()).tool_use_template, "T");
+  EXPECT_EQ(read_tokenizer(folder_.string()).chat_template, "J");
+  EXPECT_EQ(read_tokenizer(folder_.string()).tool_use_template, "T");
   for (const char* const name : {"chat_template.jinja", "additional_chat_templates/tool_use.jinja"}) {
     write(name, "\xff");
     EXPECT_EQ(error_of(json_.dump(), name), "is not UTF-8, expected a Jinja template");

@@ -10,7 +10,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/tokenizer/tokenizer_json.h"
+#include "runtime/tokenizer/files.h"
 #include "tests/support/golden_tokenizer.h"
 #include "tests/support/temporary_folder.h"
 
@@ -23,7 +23,7 @@ TokenizerData after_files(const TokenizerData& data) {
   const TemporaryFolder folder;
   folder.write("tokenizer.json", tokenizer_json(data));
   folder.write("tokenizer_config.json", tokenizer_config_json(data));
-  return read_tokenizer_json(folder.path());
+  return read_tokenizer(folder.path());
 }
 
 void expect_same(TokenizerData again, TokenizerData data) {
@@ -35,13 +35,13 @@ void expect_same(TokenizerData again, TokenizerData data) {
 }
 
 TEST(WriteTokenizerJson, IsReadAsTheDataItWasWrittenFrom) {
-  const TokenizerData data = read_tokenizer_json(own_tokenizer);
+  const TokenizerData data = read_tokenizer(own_tokenizer);
   expect_same(after_files(data), data);
   expect_golden(Tokenizer(after_files(data)), own_tokenizer + "/golden.jsonl");
 }
 
 TEST(WriteTokenizerJson, KeepsWhatMiniMindsTokenizersDoNotUse) {
-  TokenizerData data = read_tokenizer_json(own_tokenizer);
+  TokenizerData data = read_tokenizer(own_tokenizer);
   data.unk_token = "!";
   data.fuse_unk = data.ignore_merges = data.add_prefix_space = true;
   data.use_regex = false;
@@ -52,7 +52,7 @@ TEST(WriteTokenizerJson, KeepsWhatMiniMindsTokenizersDoNotUse) {
 }
 
 TEST(WriteTokenizerJson, IsTheFileThatHuggingFaceWrote) {
-  Json written = Json::parse(tokenizer_json(read_tokenizer_json(own_tokenizer)));
+  Json written = Json::parse(tokenizer_json(read_tokenizer(own_tokenizer)));
   Json original = Json::parse(read_whole_file(own_tokenizer + "/tokenizer.json"));
   for (Json& merge : original["model"]["merges"]) {
     if (merge.is_array()) merge = merge[0].get<std::string>() + " " + merge[1].get<std::string>();
@@ -70,7 +70,7 @@ TEST(WriteTokenizerJson, MergesThatOneStringCannotSpellAreWrittenAsPairs) {
 }
 
 TEST(WriteTokenizerJson, KeepsWhatIsPutAroundATextAndBothTemplates) {
-  TokenizerData data = read_tokenizer_json(own_tokenizer);
+  TokenizerData data = read_tokenizer(own_tokenizer);
   data.before_text = {1, 2};
   data.after_text = {2};
   data.chat_template = "C";
