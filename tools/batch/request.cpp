@@ -3,9 +3,11 @@
 #include <fmt/core.h>
 
 #include <nlohmann/json.hpp>
+#include <utility>
 
 #include "runtime/chat/chat_json.h"
 #include "runtime/text/utf8.h"
+#include "tools/openai/body_fields.h"
 #include "tools/openai/request_error.h"
 
 namespace minimind {
@@ -22,11 +24,6 @@ ChatJson parse_line(std::string_view line) {
     throw RequestError(error.what(), "", "invalid_json");
   }
   throw RequestError("the line is not a JSON object", "", "invalid_json");
-}
-
-std::optional<std::string> custom_id_in(const ChatJson& line) {
-  if (!line.is_object() || !line.contains("custom_id") || !line.at("custom_id").is_string()) return std::nullopt;
-  return line.at("custom_id").get<std::string>();
 }
 
 // Whether OpenAI's batch line is a chat. A body alone is one if it has messages.
@@ -51,7 +48,7 @@ Request read_line(const ChatJson& line, const RequestDefaults& defaults) {
 
 std::optional<std::string> custom_id_of(std::string_view line) {
   try {
-    return custom_id_in(parse_chat_json(line, "the line", LargeIntegers::rounded));
+    return BodyFields(parse_chat_json(line, "the line", LargeIntegers::rounded)).text("custom_id");
   } catch (const Error&) {
     return std::nullopt;
   }
@@ -59,7 +56,8 @@ std::optional<std::string> custom_id_of(std::string_view line) {
 
 ParsedLine parse_request(std::string_view line, const RequestDefaults& defaults) {
   const ChatJson object = parse_line(line);
-  return about("", [&]() -> ParsedLine { return {read_line(object, defaults), custom_id_in(object)}; });
+  std::optional<std::string> custom_id = BodyFields(object).text("custom_id");
+  return about("", [&]() -> ParsedLine { return {read_line(object, defaults), std::move(custom_id)}; });
 }
 
 }  // namespace minimind

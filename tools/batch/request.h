@@ -17,7 +17,7 @@ struct LineId {
   bool operator==(const LineId&) const = default;
 };
 
-// The custom_id of a line of a batch, if it is a JSON object that has one.
+// The custom_id of a line of a batch, if it is a JSON object that has one which is a string.
 std::optional<std::string> custom_id_of(std::string_view line);
 
 // A line of a batch, read.
@@ -27,7 +27,8 @@ struct ParsedLine {
 };
 
 // Reads a line of a batch: OpenAI's {"custom_id", "method", "url", "body"}, or a body alone, {"messages": [...]} or
-// {"prompt": "text" or [ids]}, with or without custom_id. Throws RequestError as read_request() does.
+// {"prompt": "text" or [ids]}, with or without custom_id, which is a string. Throws RequestError as read_request()
+// does.
 ParsedLine parse_request(std::string_view line, const RequestDefaults& defaults);
 
 }  // namespace minimind

@@ -37,9 +37,13 @@ RequestLines::RequestLines(std::string path) : path_(std::move(path)) {
 }
 
 void RequestLines::copy_to_temporary_file() {
-  std::string name = (fs::temp_directory_path() / "minimind-batch-XXXXXX").string();
+  const char* const folder = std::getenv("TMPDIR");
+  std::string name = (fs::path(folder && *folder ? folder : "/tmp") / "minimind-batch-XXXXXX").string();
   const int descriptor = ::mkstemp(name.data());
-  if (descriptor < 0) throw Error(fmt::format("{}: cannot be created: {}", name, std::strerror(errno)));
+  if (descriptor < 0) {
+    throw Error(fmt::format("{}: cannot be created: {}; set TMPDIR to a folder for temporary files", name,
+                            std::strerror(errno)));
+  }
   ::close(descriptor);
   std::fstream copy(name, std::ios::in | std::ios::out | std::ios::binary);
   ::unlink(name.c_str());

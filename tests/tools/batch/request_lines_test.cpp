@@ -98,10 +98,13 @@ TEST(RequestLines, AreReadAgainFromAPipeWhichLeavesNoFile) {
 }
 
 TEST(RequestLines, SaysWhyAPipeCannotBeKept) {
-  const InTemporaryFolder in("/proc/self");
-  const std::string error = error_of([] { RequestLines requests("/dev/null"); });
-  EXPECT_NE(error.find("/proc/self/minimind-batch-"), std::string::npos) << error;
-  EXPECT_NE(error.find(": cannot be created: "), std::string::npos) << error;
+  for (const std::string folder : {"/proc/self", "/dev/null", "/nonexistent"}) {
+    const InTemporaryFolder in(folder);
+    const std::string error = error_of([] { RequestLines requests("/dev/null"); });
+    EXPECT_NE(error.find(folder + "/minimind-batch-"), std::string::npos) << error;
+    EXPECT_NE(error.find(": cannot be created: "), std::string::npos) << error;
+    EXPECT_NE(error.find("; set TMPDIR to a folder"), std::string::npos) << error;
+  }
 }
 
 }  // namespace

@@ -42,6 +42,9 @@ TEST(BatchLine, NamesWhatIsWrong) {
       {R"({"custom_id": "x"})", "prompt"},
       {R"({"body": null})", "body is not an object"},
       {R"({"prompt": 1e999})", "the line"},
+      {R"({"custom_id": 7, "prompt": "a"})", "custom_id is 7, expected a string"},
+      {R"({"custom_id": ["x"], "method": "POST", "url": "/v1/chat/completions", )" + chat + "}",
+       "custom_id is a list, expected a string"},
       {R"({"prompt": "a", "seed": 123456789012345678901234567890})", "the line"},
   };
   for (const auto& [line, message] : cases) {
