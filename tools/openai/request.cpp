@@ -231,10 +231,10 @@ void read_counts(const BodyFields& body, Request& request, const RequestDefaults
     body.find("stream_options");
     return;
   }
-  if (request.best_of * std::max<std::size_t>(request.prompts.size(), 1) > most_texts_asked) {
-    throw RequestError(fmt::format("the request is for {} texts, expected at most {}",
-                                   request.best_of * request.prompts.size(), most_texts_asked),
-                       request.chat ? "n" : "prompt");
+  if (request.text_count() > most_texts_asked) {
+    throw RequestError(
+        fmt::format("the request is for {} texts, expected at most {}", request.text_count(), most_texts_asked),
+        request.chat ? "n" : "prompt");
   }
   request.stream = body.flag("stream").value_or(false);
   const ChatJson* const options = body.object("stream_options");

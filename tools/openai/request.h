@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <memory>
@@ -58,6 +59,8 @@ struct Request {
   std::size_t best_of = 1;                   // texts for each prompt, of which the best n are the choices
   bool stream = false;
   bool include_usage = false;  // in a stream
+
+  std::size_t text_count() const { return best_of * std::max<std::size_t>(prompts.size(), 1); }
 };
 
 // Reads the body of a chat completion or a completion. It may have what OpenAI's API has and changes the text or its

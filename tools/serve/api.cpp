@@ -90,13 +90,13 @@ void send_methods(const std::string& methods, HttpAnswer& answer) {
 }
 
 // Answers a request by another method than that of its route.
-void reject_method(const HttpRequest& request, const std::string& expected, HttpAnswer& answer) {
+void reject_method(const HttpRequest& request, const std::string& expected, ErrorBody errors, HttpAnswer& answer) {
   const std::string methods = expected == "GET" ? "GET, HEAD" : expected;
   if (request.method == "OPTIONS") return send_methods(methods, answer);
   const RequestError error(
       fmt::format("the method is {}, expected {} for {}", quote(request.method), expected, request.path), "",
       "method_not_allowed");
-  answer.send(error.status(), json_type, error_body(error), {{"Allow", methods + ", OPTIONS"}});
+  answer.send(error.status(), json_type, errors(error), {{"Allow", methods + ", OPTIONS"}});
 }
 
 // The text of a token; its bytes if it is only a part of a character.
@@ -151,10 +151,10 @@ const std::map<std::string, Api::Route, std::less<>>& Api::routes() {
       {"/generate", {"POST", &Api::generate}},
       {"/update_weights_from_disk", {"POST", &Api::update_weights}},
       {"/flush_cache", {"POST", &Api::flush_cache, false, true}},
-      {"/api/chat", {"POST", &Api::ollama_chat}},
-      {"/api/generate", {"POST", &Api::ollama_generate}},
-      {"/api/tags", {"GET", &Api::ollama_models}},
-      {"/api/version", {"GET", &Api::ollama_version, true}},
+      {"/api/chat", {"POST", &Api::ollama_chat, false, false, ollama_error_body}},
+      {"/api/generate", {"POST", &Api::ollama_generate, false, false, ollama_error_body}},
+      {"/api/tags", {"GET", &Api::ollama_models, false, false, ollama_error_body}},
+      {"/api/version", {"GET", &Api::ollama_version, true, false, ollama_error_body}},
       {"/health", {"GET", &Api::health, true}},
       {"/metrics", {"GET", &Api::metrics, true}},
   };
@@ -207,7 +207,7 @@ void Api::handle(HttpRequest request, Answer answer) {
   const auto found = routes().find(names_model ? "/v1/models/{model}" : request.path);
   if (found == routes().end()) {
     CountedAnswer unrouted(answer, answers_, "other");
-    if (find_page_file(request.path)) return reject_method(request, "GET", unrouted);
+    if (find_page_file(request.path)) return reject_method(request, "GET", error_body, unrouted);
     if (request.method == "OPTIONS" && request.path == "*") return send_methods("GET, HEAD, POST", unrouted);
     return send_error(unrouted,
                       RequestError(fmt::format("there is no route {}", quote(request.path)), "", "not_found"));
@@ -217,18 +217,20 @@ void Api::handle(HttpRequest request, Answer answer) {
 }
 
 void Api::handle_route(const Route& route, HttpRequest request, Answer answer) {
-  if (request.method != route.method) return reject_method(request, route.method, *answer);
+  if (request.method != route.method) return reject_method(request, route.method, route.errors, *answer);
   if (request.method == "POST" && !has_json_type(request)) {
-    return send_error(*answer, RequestError("the content type is not application/json, expected it for a body of JSON",
-                                            "", "unsupported_media_type"));
+    return send_error(*answer,
+                      RequestError("the content type is not application/json, expected it for a body of JSON", "",
+                                   "unsupported_media_type"),
+                      route.errors);
   }
   if (route.quick) {
-    return guarded(*answer, [&] { (this->*route.handle)({.path = request.path, .body = {}}, answer); });
+    return guarded(*answer, route.errors, [&] { (this->*route.handle)({.path = request.path, .body = {}}, answer); });
   }
-  if (draining_) return send_error(*answer, being_shut_down());
+  if (draining_) return send_error(*answer, being_shut_down(), route.errors);
   const auto work = std::make_shared<Work>(*this, route, std::move(request), answer);
   const bool is_long = work->http.body.size() > small_body;
-  if (!work->fits() || !post(work, is_long)) send_error(*answer, cannot_wait());
+  if (!work->fits() || !post(work, is_long)) send_error(*answer, cannot_wait(), route.errors);
 }
 
 // Why a request is not prepared.
@@ -254,7 +256,7 @@ void Api::read(Work& work) {
 // Runs the handler of the request. What turns out to take long is begun again on the other thread.
 void Api::prepare(const std::shared_ptr<Work>& work, bool is_long) {
   work->has_begun = true;
-  guarded(*work->answer, [&] {
+  guarded(*work->answer, work->route.errors, [&] {
     check_cancelled();
     if (!work->is_read) read(*work);
     std::optional<BriefWork> brief;
@@ -267,39 +269,41 @@ void Api::prepare(const std::shared_ptr<Work>& work, bool is_long) {
   });
 }
 
-void Api::guarded(HttpAnswer& answer, const std::function<void()>& action) {
+void Api::guarded(HttpAnswer& answer, ErrorBody errors, const std::function<void()>& action) {
   const Cancellation by_server(draining_), by_client(answer.gone());
   try {
     action();
   } catch (const ClientGone&) {
     return;
   } catch (const Cancelled&) {
-    if (!answer.gone()) send_error(answer, being_shut_down());
+    if (!answer.gone()) send_error(answer, being_shut_down(), errors);
   } catch (...) {
-    send_error(answer, request_error_of(std::current_exception()));
+    send_error(answer, request_error_of(std::current_exception()), errors);
   }
 }
 
 void Api::drain() {
   draining_ = true;
   models_.drain();
-  for (const Answer& answer : answers_of_work(false)) send_error(*answer, being_shut_down());
+  reject_work(false);
   long_tasks_.stop();
   brief_tasks_.stop();
   {
     std::unique_lock lock(mutex_);
     prepared_.wait_for(lock, longest_preparation, [this] { return preparing_.empty(); });
   }
-  for (const Answer& answer : answers_of_work(true)) send_error(*answer, being_shut_down());
+  reject_work(true);
 }
 
-std::vector<Api::Answer> Api::answers_of_work(bool with_begun) {
-  const std::lock_guard lock(mutex_);
-  std::vector<Answer> answers;
-  for (const Work* const work : preparing_) {
-    if (with_begun || !work->has_begun) answers.push_back(work->answer);
+void Api::reject_work(bool with_begun) {
+  std::vector<std::pair<Answer, ErrorBody>> rejected;
+  {
+    const std::lock_guard lock(mutex_);
+    for (const Work* const work : preparing_) {
+      if (with_begun || !work->has_begun) rejected.emplace_back(work->answer, work->route.errors);
+    }
   }
-  return answers;
+  for (const auto& [answer, errors] : rejected) send_error(*answer, being_shut_down(), errors);
 }
 
 // A model of another type than a string is the reader's to reject.
@@ -321,15 +325,13 @@ Request Api::request_of(const ChatJson& body, bool chat) const {
 
 void Api::complete(const ApiRequest& given, const Answer& answer, bool chat) {
   const std::shared_ptr<ServedModel> served = model_of(given.body, answer);
-  Request request = request_of(given.body, chat);
-  const std::size_t texts = request.best_of * std::max<std::size_t>(request.prompts.size(), 1);
-  const std::uint64_t seed = next_seed(texts);
-  Completion::start(served->model, served->engine, std::move(request), seed, answer);
+  Completion::start(served->model, served->engine, request_of(given.body, chat), take_seeds(), answer);
 }
 
-std::uint64_t Api::next_seed(std::size_t texts) {
-  if (!options_.seed) return std::random_device{}();
-  return *options_.seed + seeds_.fetch_add(texts);
+TakeSeeds Api::take_seeds() {
+  return [this](std::size_t texts) -> std::uint64_t {
+    return options_.seed ? *options_.seed + seeds_.fetch_add(texts) : std::random_device{}();
+  };
 }
 
 void Api::chat_completions(const ApiRequest& request, const Answer& answer) {
@@ -427,7 +429,7 @@ void Api::apply_template(const ApiRequest& request, const Answer& answer) {
 
 void Api::generate(const ApiRequest& request, const Answer& answer) {
   const std::shared_ptr<ServedModel> served = models_.only();
-  start_rollout(served->model, served->engine, request.body, next_seed(1), answer);
+  start_rollout(served->model, served->engine, request.body, take_seeds(), answer);
 }
 
 // Returns the path of the checkpoint without links. Throws RequestError if the client may not name it.
@@ -501,13 +503,8 @@ void Api::flush_cache(const ApiRequest& request, const Answer& answer) {
 }
 
 void Api::ollama(const ApiRequest& request, const Answer& answer, OllamaRoute route) {
-  try {
-    const std::shared_ptr<ServedModel> served = models_.get(ollama_model_name(request.body), answer->gone());
-    start_ollama(route, served->model, served->engine, request.body, options_.defaults, next_seed(1), answer);
-  } catch (const std::exception&) {
-    const RequestError error = request_error_of(std::current_exception());
-    answer->send(error.status(), json_type, ollama_error_body(error), {});
-  }
+  const std::shared_ptr<ServedModel> served = models_.get(ollama_model_name(request.body), answer->gone());
+  start_ollama(route, served->model, served->engine, request.body, options_.defaults, take_seeds(), answer);
 }
 
 void Api::ollama_chat(const ApiRequest& request, const Answer& answer) {

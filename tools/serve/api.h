@@ -21,6 +21,7 @@
 #include "tools/openai/request.h"
 #include "tools/openai/request_error.h"
 #include "tools/openai/text_model.h"
+#include "tools/serve/completion.h"
 #include "tools/serve/engine_thread.h"
 #include "tools/serve/model_shelf.h"
 #include "tools/serve/ollama.h"
@@ -79,6 +80,7 @@ class Api {
     void (Api::*handle)(const ApiRequest&, const Answer&);
     bool quick = false;         // answered on the calling thread
     bool may_be_empty = false;  // the body
+    ErrorBody errors = error_body;
   };
   static const std::map<std::string, Route, std::less<>>& routes();
 
@@ -88,8 +90,8 @@ class Api {
   void read(Work& work);
   void prepare(const std::shared_ptr<Work>& work, bool is_long);
   RequestError cannot_wait() const;
-  std::vector<Answer> answers_of_work(bool with_begun);
-  void guarded(HttpAnswer& answer, const std::function<void()>& action);
+  void reject_work(bool with_begun);
+  void guarded(HttpAnswer& answer, ErrorBody errors, const std::function<void()>& action);
   void complete(const ApiRequest& request, const Answer& answer, bool chat);
   void chat_completions(const ApiRequest& request, const Answer& answer);
   void completions(const ApiRequest& request, const Answer& answer);
@@ -117,7 +119,7 @@ class Api {
   void wait_for_engine(EngineThread& engine, const EngineThread::Action& action);
   std::string stuck_reason() const;
   ChatJson model_json(const ModelShelf::Listed& model) const;
-  std::uint64_t next_seed(std::size_t texts);
+  TakeSeeds take_seeds();
 
   ModelShelf& models_;
   ApiOptions options_;

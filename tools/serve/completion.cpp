@@ -37,10 +37,9 @@ RequestError request_error_of(const std::exception_ptr& error) {
   }
 }
 
-void send_error(HttpAnswer& answer, const RequestError& error) {
+void send_error(HttpAnswer& answer, const RequestError& error, ErrorBody body) {
   const bool is_temporary = error.status() == 429 || error.status() == 503;
-  answer.send(error.status(), json_type, error_body(error),
-              is_temporary ? HttpHeaders{{"Retry-After", "1"}} : HttpHeaders{});
+  answer.send(error.status(), json_type, body(error), is_temporary ? HttpHeaders{{"Retry-After", "1"}} : HttpHeaders{});
 }
 
 Completion::Text::Text(const TextModel& model, std::shared_ptr<const TextTask> with_task)
@@ -61,9 +60,10 @@ Completion::Completion(const TextModel& model, Request request, std::shared_ptr<
       model_name_(request_.model.empty() ? model.names().front() : request_.model),
       chunks_(id_, model_name_, request_, now_) {}
 
-void Completion::start(const TextModel& model, EngineThread& engine, Request request, std::uint64_t seed,
+void Completion::start(const TextModel& model, EngineThread& engine, Request request, const TakeSeeds& take_seeds,
                        std::shared_ptr<HttpAnswer> answer) {
   const auto completion = std::make_shared<Completion>(model, std::move(request), std::move(answer));
+  const std::uint64_t seed = take_seeds(completion->request_.text_count());
   std::vector<TextJob> jobs;
   for (TextTask& task : model.tasks(completion->request_, seed, completion->now_)) {
     const std::size_t index = jobs.size();

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <ctime>
 #include <exception>
+#include <functional>
 #include <memory>
 #include <mutex>
 #include <string>
@@ -22,13 +23,15 @@
 
 namespace minimind {
 
+// Gives seeds to that many texts of a request: returns the first, after which the others count up.
+using TakeSeeds = std::function<std::uint64_t(std::size_t texts)>;
+
 // One answer to a chat completion or a completion, from the request to its last byte: gives the texts to the engine and
 // writes what becomes of them, as a whole or as a stream.
 class Completion : public std::enable_shared_from_this<Completion> {
  public:
-  // Starts the answer, which then lives as long as its texts. Texts without a seed of the request have `seed` and those
-  // after it. `model` must outlive it. Throws RequestError.
-  static void start(const TextModel& model, EngineThread& engine, Request request, std::uint64_t seed,
+  // Starts the answer, which then lives as long as its texts. `model` must outlive it. Throws RequestError.
+  static void start(const TextModel& model, EngineThread& engine, Request request, const TakeSeeds& take_seeds,
                     std::shared_ptr<HttpAnswer> answer);
 
   Completion(const TextModel& model, Request request, std::shared_ptr<HttpAnswer> answer);
@@ -79,7 +82,10 @@ inline constexpr std::string_view json_type = "application/json";
 // The error of a request for what was thrown while its text was generated.
 RequestError request_error_of(const std::exception_ptr& error);
 
+// Returns an error in the form of an API.
+using ErrorBody = std::string (*)(const RequestError& error);
+
 // Sends an error.
-void send_error(HttpAnswer& answer, const RequestError& error);
+void send_error(HttpAnswer& answer, const RequestError& error, ErrorBody body = error_body);
 
 }  // namespace minimind

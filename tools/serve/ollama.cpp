@@ -16,7 +16,6 @@
 #include "tools/openai/body_fields.h"
 #include "tools/openai/schema_grammar.h"
 #include "tools/openai/tool_choice.h"
-#include "tools/serve/completion.h"
 #include "weights/io/sha256.h"
 
 namespace minimind {
@@ -211,12 +210,12 @@ class OllamaAnswer {
   OllamaAnswer(OllamaRoute route, const TextModel& model, OllamaRequest request, std::shared_ptr<HttpAnswer> answer)
       : route_(route), model_(model), request_(std::move(request)), answer_(std::move(answer)) {}
 
-  static void start(const std::shared_ptr<OllamaAnswer>& own, EngineThread& engine, std::uint64_t seed) {
+  static void start(const std::shared_ptr<OllamaAnswer>& own, EngineThread& engine, const TakeSeeds& take_seeds) {
     if (own->request_.only_loads) {
       return own->answer_->send(200, json_type, json_line(own->line("", {{"done", true}, {"done_reason", "load"}})));
     }
     own->task_ = std::make_shared<const TextTask>(
-        std::move(own->model_.tasks(own->request_.text, seed, std::time(nullptr)).front()));
+        std::move(own->model_.tasks(own->request_.text, take_seeds(1), std::time(nullptr)).front()));
     own->parser_.emplace(own->task_->thinks);
     std::vector<TextJob> jobs;
     jobs.push_back({
@@ -304,7 +303,7 @@ class OllamaAnswer {
   }
 
   void fail(const RequestError& error) {
-    if (!streaming_) return answer_->send(error.status(), json_type, ollama_error_body(error), {});
+    if (!streaming_) return send_error(*answer_, error, ollama_error_body);
     answer_->write(ollama_error_body(error) + "\n");
     answer_->finish();
   }
@@ -344,10 +343,10 @@ std::string digest_of(const std::string& text) {
 }  // namespace
 
 void start_ollama(OllamaRoute route, const TextModel& model, EngineThread& engine, const ChatJson& body,
-                  const RequestDefaults& defaults, std::uint64_t seed, std::shared_ptr<HttpAnswer> answer) {
+                  const RequestDefaults& defaults, const TakeSeeds& take_seeds, std::shared_ptr<HttpAnswer> answer) {
   OllamaRequest request = read_ollama(route, body, defaults, model);
   OllamaAnswer::start(std::make_shared<OllamaAnswer>(route, model, std::move(request), std::move(answer)), engine,
-                      seed);
+                      take_seeds);
 }
 
 std::string ollama_model_name(const ChatJson& body) {

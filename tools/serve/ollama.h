@@ -1,6 +1,5 @@
 #pragma once
 
-#include <cstdint>
 #include <ctime>
 #include <memory>
 #include <string>
@@ -11,6 +10,7 @@
 #include "tools/openai/request.h"
 #include "tools/openai/request_error.h"
 #include "tools/openai/text_model.h"
+#include "tools/serve/completion.h"
 #include "tools/serve/engine_thread.h"
 #include "tools/serve/model_shelf.h"
 
@@ -21,11 +21,11 @@ namespace minimind {
 // Which of its two routes for texts a request is for.
 enum class OllamaRoute { chat, generate };
 
-// Answers POST /api/chat or /api/generate, in lines of JSON unless `stream` is false. A text without a seed of the
-// request has `seed`. `model` must outlive the answer. Throws RequestError for a field that would change the text and
-// is not supported, naming it as Ollama does.
+// Answers POST /api/chat or /api/generate, in lines of JSON unless `stream` is false. `model` must outlive the answer.
+// Throws RequestError for a field that would change the text and is not supported, naming it as Ollama does, and
+// LongWork before it takes seeds.
 void start_ollama(OllamaRoute route, const TextModel& model, EngineThread& engine, const ChatJson& body,
-                  const RequestDefaults& defaults, std::uint64_t seed, std::shared_ptr<HttpAnswer> answer);
+                  const RequestDefaults& defaults, const TakeSeeds& take_seeds, std::shared_ptr<HttpAnswer> answer);
 
 // The name of the model in a request's body, without Ollama's tag "latest".
 std::string ollama_model_name(const ChatJson& body);

@@ -12,7 +12,6 @@
 #include "tools/openai/answer_body.h"
 #include "tools/openai/body_fields.h"
 #include "tools/openai/request_error.h"
-#include "tools/serve/completion.h"
 
 namespace minimind {
 namespace {
@@ -97,7 +96,7 @@ RolloutRequest read_rollout(const ChatJson& object) {
   body.text("rid");
   body.reject_the_rest();
   request.is_list = request.is_list || request.texts.n > 1;
-  if (request.texts.n * request.texts.prompts.size() > most_texts_of_rollout) {
+  if (request.texts.text_count() > most_texts_of_rollout) {
     throw RequestError(fmt::format("the request is for more than {} texts", most_texts_of_rollout), "input_ids");
   }
   return request;
@@ -109,9 +108,9 @@ class Rollout {
   Rollout(const TextModel& model, RolloutRequest request, std::shared_ptr<HttpAnswer> answer)
       : model_(model), request_(std::move(request)), answer_(std::move(answer)) {}
 
-  static void start(const std::shared_ptr<Rollout>& rollout, EngineThread& engine, std::uint64_t seed) {
+  static void start(const std::shared_ptr<Rollout>& rollout, EngineThread& engine, const TakeSeeds& take_seeds) {
     std::vector<TextJob> jobs;
-    for (TextTask& task : rollout->tasks(seed)) {
+    for (TextTask& task : rollout->tasks(take_seeds(rollout->request_.texts.text_count()))) {
       std::vector<std::int32_t>& ends = task.options.end_tokens;
       ends.insert(ends.end(), rollout->request_.stop_tokens.begin(), rollout->request_.stop_tokens.end());
       const std::size_t index = jobs.size();
@@ -202,9 +201,9 @@ class Rollout {
 
 }  // namespace
 
-void start_rollout(const TextModel& model, EngineThread& engine, const ChatJson& body, std::uint64_t seed,
+void start_rollout(const TextModel& model, EngineThread& engine, const ChatJson& body, const TakeSeeds& take_seeds,
                    std::shared_ptr<HttpAnswer> answer) {
-  Rollout::start(std::make_shared<Rollout>(model, read_rollout(body), std::move(answer)), engine, seed);
+  Rollout::start(std::make_shared<Rollout>(model, read_rollout(body), std::move(answer)), engine, take_seeds);
 }
 
 }  // namespace minimind

@@ -1,11 +1,11 @@
 #pragma once
 
-#include <cstdint>
 #include <memory>
 
 #include "runtime/chat/chat_json.h"
 #include "tools/http/http.h"
 #include "tools/openai/text_model.h"
+#include "tools/serve/completion.h"
 #include "tools/serve/engine_thread.h"
 
 namespace minimind {
@@ -14,7 +14,7 @@ namespace minimind {
 // ids of their tokens and, with return_logprob, log-probabilities. `body` has input_ids (a list of ids, or a list of
 // such lists) or text (one or a list), sampling_params with SGLang's names and defaults, return_logprob,
 // top_logprobs_num and return_text_in_logprobs. Throws RequestError.
-void start_rollout(const TextModel& model, EngineThread& engine, const ChatJson& body, std::uint64_t seed,
+void start_rollout(const TextModel& model, EngineThread& engine, const ChatJson& body, const TakeSeeds& take_seeds,
                    std::shared_ptr<HttpAnswer> answer);
 
 }  // namespace minimind

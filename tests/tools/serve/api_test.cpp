@@ -23,6 +23,7 @@
 #include "tests/support/temporary_folder.h"
 #include "tools/openai/long_work.h"
 #include "tools/openai/request_error.h"
+#include "tools/openai/schema_grammar.h"
 #include "tools/terminal/language.h"
 
 namespace minimind {
@@ -1219,6 +1220,54 @@ TEST_F(ApiTest, RefusesModelsThatOllamaDoesNotKnowInItsWay) {
     EXPECT_TRUE(answer->json()["error"].is_string()) << answer->body();
     EXPECT_EQ(post_and_wait(path, {{"prompt", "a"}})->status(), 400) << path;
   }
+}
+
+TEST_F(ApiTest, GivesEveryErrorOfOllamasRoutesInItsForm) {
+  const auto is_ollamas = [](FakeAnswer& answer, int status) {
+    ASSERT_TRUE(answer.wait());
+    EXPECT_EQ(answer.status(), status) << answer.body();
+    EXPECT_TRUE(answer.json()["error"].is_string()) << answer.body();
+  };
+  for (const std::string path : {"/api/chat", "/api/generate"}) {
+    is_ollamas(*post(path, "{"), 400);
+    is_ollamas(*post(path, "[1]"), 400);
+    is_ollamas(*post(path, R"({"model": "minimind", "options": {"seed": 1180591620717411303424}})"), 400);
+    is_ollamas(*post(path, R"({"model": ")" + std::string(600'000, 'x') + "\"}"), 413);
+    is_ollamas(*get(path), 405);
+    const auto untyped = std::make_shared<FakeAnswer>();
+    api.handle({.method = "POST", .path = path, .query = "", .headers = {}, .body = "{}"}, untyped);
+    is_ollamas(*untyped, 415);
+  }
+  api.drain();
+  is_ollamas(*post("/api/chat", "{}"), 503);
+  is_ollamas(*get("/api/tags"), 503);
+}
+
+// A seed for each text: none for a request that only loads a model, nor for work that is begun again because it is
+// long.
+TEST_F(ApiTest, TakesASeedForEachText) {
+  const Json schema{{"type", "string"}, {"pattern", "^([a-m]{0,90}[n-z]{0,90}){1,12}$"}};
+  {
+    const BriefWork brief;
+    EXPECT_THROW(schema_grammar(schema, "format"), LongWork);
+  }
+  const Json random{{"num_predict", 24}, {"temperature", 3}};
+  const Json ollama{{"model", "minimind"}, {"prompt", "a"}, {"stream", false}, {"format", schema}, {"options", random}};
+  const auto first_text = [&] {
+    Api own(models, options());
+    EXPECT_TRUE(post_to(own, "/api/generate", R"({"model": "minimind", "prompt": ""})")->wait());
+    const auto answer = post_to(own, "/api/generate", ollama.dump());
+    EXPECT_TRUE(answer->wait());
+    return answer->json().value("response", answer->body());
+  };
+  const std::string compiled_now = first_text();
+  EXPECT_EQ(first_text(), compiled_now) << "the schema is known";
+  Json body{{"max_tokens", 12}, {"temperature", 3}};
+  const Json rollout{{"input_ids", Json::parse("[[7], [8]]")}, {"sampling_params", {{"n", 2}, {"max_new_tokens", 1}}}};
+  EXPECT_EQ(post_and_wait("/generate", rollout)->status(), 200);
+  const Json text = complete(body)->json()["choices"];
+  body["seed"] = 7 + 4;
+  EXPECT_EQ(complete(body)->json()["choices"], text);
 }
 
 TEST_F(ApiTest, ChecksFieldsOfOllamaByTheirNames) {
