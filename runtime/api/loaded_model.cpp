@@ -65,16 +65,6 @@ LLMOptions llm_options_of(const minimind_model_options& given) {
   return options;
 }
 
-std::size_t count_parameters(const Checkpoint& checkpoint) {
-  std::size_t parameters = 0;
-  for (const auto& [name, tensor] : checkpoint.tensors) {
-    std::size_t values = 1;
-    for (const std::size_t size : tensor.shape) values *= size;
-    parameters += values;
-  }
-  return parameters;
-}
-
 StoredTensor stored_tensor_of(const minimind_tensor& given) {
   const std::string name = text_or_empty(given.name), type = text_or_empty(given.type);
   StoredTensor tensor;
@@ -114,7 +104,7 @@ LoadedModel::LoadedModel(const Checkpoint& checkpoint, OpenOptions open_options,
       llm_(load_llm(checkpoint, llm_options_of(options), memory_)) {
   kv_type_name_ = name_of(llm_.kv_type);
   family_ = name_of(config().family);
-  parameters_ = count_parameters(checkpoint);
+  parameters_ = parameter_count(checkpoint);
   const auto found = options.tokenizer ? std::optional<std::string>(options.tokenizer) : find_tokenizer(path_);
   if (found) {
     // A library does not wait for a pipe, as a command does.
@@ -129,12 +119,7 @@ LoadedModel::LoadedModel(const Checkpoint& checkpoint, OpenOptions open_options,
 void LoadedModel::note_all(const Checkpoint& checkpoint) {
   notes_.clear();
   const auto add = [this](const std::string& line) { notes_ += (notes_.empty() ? "" : "\n") + line; };
-  for (const LoraMerge& lora : checkpoint.loras) {
-    add(fmt::format("{}: merged into {} tensors, kept as f32", lora.path, lora.changed.size()));
-    if (!lora.without_experts.empty()) {
-      add(fmt::format("{}: its matrices of experts were omitted, because the model is dense", lora.path));
-    }
-  }
+  for (const Fact& fact : checkpoint_notes(checkpoint)) add(fact.english());
   for (const Fact& fallback : llm_.model->type_fallbacks) add(fmt::format("kept {}", fallback));
   const std::size_t most_positions = llm_.config.max_position_embeddings;
   if (llm_.positions > most_positions) {
@@ -195,7 +180,7 @@ void LoadedModel::replace(const Checkpoint& checkpoint) {
   identity_ = std::move(identity);
   path_ = checkpoint.path;
   family_ = name_of(llm_.config.family);
-  parameters_ = count_parameters(checkpoint);
+  parameters_ = parameter_count(checkpoint);
   note_all(checkpoint);
 }
 

@@ -175,7 +175,7 @@ void print_text(const Checkpoint& checkpoint, const std::optional<Tokenizer>& to
     const std::string value = field.value.is_string() ? field.value.get<std::string>() : dump_json(field.value);
     print_output("  {:<24}{:<12}  {}\n", field.name, value, localized(field.source));
   }
-  for (const std::string& line : checkpoint_notes(checkpoint)) print_output("\n{}\n", line);
+  for (const Fact& fact : checkpoint_notes(checkpoint)) print_output("\n{}\n", localized(fact));
   if (tokenizer) {
     print_output("\n{}\n", localized("tokenizer {}: {}", tokenizer->source(), described(*tokenizer)));
     const auto misfit = tokenizer_misfit(*tokenizer, checkpoint.config);

@@ -1,7 +1,6 @@
 #include "tools/options/config_fields.h"
 
 #include <fmt/core.h>
-#include <fmt/ranges.h>
 
 #include <algorithm>
 #include <map>
@@ -11,6 +10,7 @@
 #include "tools/terminal/language.h"
 #include "weights/io/json_fields.h"
 #include "weights/model/config_json.h"
+#include "weights/tensor/shape.h"
 
 namespace minimind {
 namespace {
@@ -28,25 +28,10 @@ Json rope_scaling_value(const std::optional<RopeScaling>& scaling) {
           {"attention_factor", scaling->attention_factor}};
 }
 
-std::size_t numbers_in(const StoredTensor& tensor) {
-  const BlockShape block = block_shape(tensor.dtype);
-  return tensor.data.size() / block.bytes * block.elements;
-}
-
 // Returns true for an assumed field that changes the logits of a model that was trained with another value. Every
 // tokenizer of MiniMind has the same eos_token_id, and positions past the assumed ones are computed, too.
 bool changes_logits(std::string_view field) {
   return field != "eos_token_id" && field != "max_position_embeddings";
-}
-
-std::string rank_text(const LoraMerge& merge) {
-  if (merge.smallest_rank == merge.largest_rank) return localized("rank {}", merge.largest_rank);
-  return localized("ranks {} to {}", merge.smallest_rank, merge.largest_rank);
-}
-
-std::string without_experts_text(const LoraMerge& merge) {
-  return localized("{}: its LoRA for {} of experts is not used (first: {}): the model is dense", merge.path,
-                   counted(merge.without_experts.size(), "{} module", "{} modules"), merge.without_experts.front());
 }
 
 }  // namespace
@@ -91,50 +76,11 @@ std::string assumptions(const Checkpoint& checkpoint) {
   return text;
 }
 
-std::vector<std::string> checkpoint_notes(const Checkpoint& checkpoint) {
-  std::vector<std::string> notes;
-  for (const auto& [part, tensors] : checkpoint.other_modalities) {
-    notes.push_back(
-        localized("text only: the {} of {} are not read", counted(tensors, "{} tensor", "{} tensors"), part));
-  }
-  for (const std::string& setting : checkpoint.code_not_read) {
-    notes.push_back(localized("{} in MiniMind's code is not a literal and is not read", setting));
-  }
-  if (!checkpoint.code_edited.empty()) {
-    notes.push_back(localized("equations edited in MiniMind's code: {}; those of its own versions are computed",
-                              fmt::join(checkpoint.code_edited, ", ")));
-  }
-  if (const auto& own = checkpoint.own_lora) {
-    if (!own->changed.empty()) {
-      notes.push_back(localized("the checkpoint's own LoRA of {} merged into {} (first: {}), kept as f32",
-                                rank_text(*own), counted(own->changed.size(), "{} tensor", "{} tensors"),
-                                own->changed.front()));
-    }
-    if (!own->without_experts.empty()) notes.push_back(without_experts_text(*own));
-  }
-  for (const LoraMerge& lora : checkpoint.loras) {
-    if (!lora.changed.empty()) {
-      notes.push_back(localized("LoRA of {} merged into {} (first: {}), kept as f32", rank_text(lora),
-                                counted(lora.changed.size(), "{} tensor", "{} tensors"), lora.changed.front()));
-    }
-    if (lora.base_tensors > 0) {
-      notes.push_back(localized("{}: only its LoRA is used, not the {} of the model it also holds", lora.path,
-                                counted(lora.base_tensors, "{} tensor", "{} tensors")));
-    }
-    if (!lora.without_experts.empty()) notes.push_back(without_experts_text(lora));
-  }
-  return notes;
-}
-
-std::size_t parameter_count(const Checkpoint& checkpoint) {
-  std::size_t count = 0;
-  for (const auto& [name, tensor] : checkpoint.tensors) count += numbers_in(tensor);
-  return count;
-}
-
 std::string stored_types(const Checkpoint& checkpoint) {
   std::map<std::string_view, std::size_t> counts;
-  for (const auto& [name, tensor] : checkpoint.tensors) counts[name_of(tensor.dtype)] += numbers_in(tensor);
+  for (const auto& [name, tensor] : checkpoint.tensors) {
+    counts[name_of(tensor.dtype)] += element_count(tensor.shape).value();
+  }
   std::vector<std::pair<std::string_view, std::size_t>> sorted(counts.begin(), counts.end());
   std::sort(sorted.begin(), sorted.end(), [](const auto& a, const auto& b) { return a.second > b.second; });
   std::string text;

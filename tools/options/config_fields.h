@@ -4,7 +4,7 @@
 #include <string>
 #include <vector>
 
-#include "weights/checkpoint/checkpoint.h"
+#include "weights/checkpoint/open_checkpoint.h"
 
 namespace minimind {
 
@@ -21,12 +21,6 @@ std::vector<ConfigField> config_fields(const Checkpoint& checkpoint);
 // Returns the assumed fields that may differ in a model of the same tensors, such as "what v2 uses: rope_theta 1000000,
 // rms_norm_eps 1e-05". Empty if there are none.
 std::string assumptions(const Checkpoint& checkpoint);
-
-// Returns notes on merged LoRAs and on what MiniMind's code next to the checkpoint has changed, one line each.
-std::vector<std::string> checkpoint_notes(const Checkpoint& checkpoint);
-
-// Returns the number of weights.
-std::size_t parameter_count(const Checkpoint& checkpoint);
 
 // Returns the stored types, such as "f16" or "f16, f32", the type of most values first.
 std::string stored_types(const Checkpoint& checkpoint);

@@ -25,7 +25,7 @@ void print_notes(const Checkpoint& checkpoint, const std::string& given) {
   if (const std::string assumed = assumptions(checkpoint); !assumed.empty()) {
     note("assumed {}", assumed);
   }
-  for (const std::string& line : checkpoint_notes(checkpoint)) note("{}", line);
+  for (const Fact& fact : checkpoint_notes(checkpoint)) note("{}", localized(fact));
 }
 
 LLM load_llm(const CheckpointOptions& checkpoint_options, const RunOptions& run,

@@ -1,6 +1,6 @@
 #include "weights/checkpoint/open_checkpoint.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <filesystem>
 #include <set>
@@ -15,6 +15,7 @@
 #include "weights/io/text_file.h"
 #include "weights/model/check_tensors.h"
 #include "weights/model/python_config.h"
+#include "weights/tensor/shape.h"
 
 namespace minimind {
 namespace {
@@ -108,6 +109,24 @@ std::optional<PythonConfig> find_python_config(const std::string& checkpoint_pat
   return std::nullopt;
 }
 
+Fact tensor_count(std::size_t count) {
+  return count == 1 ? Fact("{} tensor", count) : Fact("{} tensors", count);
+}
+
+Fact module_count(std::size_t count) {
+  return count == 1 ? Fact("{} module", count) : Fact("{} modules", count);
+}
+
+Fact rank_of(const LoraMerge& lora) {
+  if (lora.smallest_rank == lora.largest_rank) return Fact("rank {}", lora.largest_rank);
+  return Fact("ranks {} to {}", lora.smallest_rank, lora.largest_rank);
+}
+
+Fact without_experts(const LoraMerge& lora) {
+  return Fact("{}: its LoRA for {} of experts is not used (first: {}): the model is dense", lora.path,
+              module_count(lora.without_experts.size()), lora.without_experts.front());
+}
+
 }  // namespace
 
 Checkpoint open_checkpoint(const std::string& path, const OpenOptions& options) {
@@ -150,6 +169,45 @@ Checkpoint checkpoint_of(StoredTensors stored, const Config& config, const std::
   check_tensors(checkpoint.tensors, config, source);
   add_loras(checkpoint, contents.lora, {});
   return checkpoint;
+}
+
+std::size_t parameter_count(const Checkpoint& checkpoint) {
+  std::size_t count = 0;
+  for (const auto& [name, tensor] : checkpoint.tensors) count += element_count(tensor.shape).value();
+  return count;
+}
+
+std::vector<Fact> checkpoint_notes(const Checkpoint& checkpoint) {
+  std::vector<Fact> notes;
+  for (const auto& [part, count] : checkpoint.other_modalities) {
+    notes.push_back(Fact("text only: the {} of {} are not read", tensor_count(count), part));
+  }
+  for (const std::string& setting : checkpoint.code_not_read) {
+    notes.push_back(Fact("{} in MiniMind's code is not a literal and is not read", setting));
+  }
+  if (!checkpoint.code_edited.empty()) {
+    notes.push_back(Fact("equations edited in MiniMind's code: {}; those of its own versions are computed",
+                         fmt::format("{}", fmt::join(checkpoint.code_edited, ", "))));
+  }
+  if (const auto& own = checkpoint.own_lora) {
+    if (!own->changed.empty()) {
+      notes.push_back(Fact("the checkpoint's own LoRA of {} merged into {} (first: {}), kept as f32", rank_of(*own),
+                           tensor_count(own->changed.size()), own->changed.front()));
+    }
+    if (!own->without_experts.empty()) notes.push_back(without_experts(*own));
+  }
+  for (const LoraMerge& lora : checkpoint.loras) {
+    if (!lora.changed.empty()) {
+      notes.push_back(Fact("LoRA of {} merged into {} (first: {}), kept as f32", rank_of(lora),
+                           tensor_count(lora.changed.size()), lora.changed.front()));
+    }
+    if (lora.base_tensors > 0) {
+      notes.push_back(Fact("{}: only its LoRA is used, not the {} of the model it also holds", lora.path,
+                           tensor_count(lora.base_tensors)));
+    }
+    if (!lora.without_experts.empty()) notes.push_back(without_experts(lora));
+  }
+  return notes;
 }
 
 bool is_gguf(const std::string& path) {

@@ -1,9 +1,11 @@
 #pragma once
 
+#include <cstddef>
 #include <optional>
 #include <string>
 #include <vector>
 
+#include "weights/base/fact.h"
 #include "weights/checkpoint/checkpoint.h"
 #include "weights/checkpoint/lora.h"
 
@@ -25,6 +27,13 @@ Checkpoint open_checkpoint(const std::string& path, const OpenOptions& options);
 // `source` is their origin in messages. An unmerged LoRA among them is merged. Throws Error unless they are exactly the
 // weights of such a model. The tensors' data must live until they are no longer read.
 Checkpoint checkpoint_of(StoredTensors stored, const Config& config, const std::string& source);
+
+// Returns the number of weights.
+std::size_t parameter_count(const Checkpoint& checkpoint);
+
+// Returns what a person should know of a checkpoint: the effect of LoRAs, and what of its file and of MiniMind's code
+// next to it is not read.
+std::vector<Fact> checkpoint_notes(const Checkpoint& checkpoint);
 
 // Returns true if the file exists and starts with GGUF's magic.
 bool is_gguf(const std::string& path);

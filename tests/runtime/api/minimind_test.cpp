@@ -62,6 +62,22 @@ TEST(CInterface, SaysWhatTheModelIs) {
   EXPECT_GT(facts.parameters, 1'000'000u);
 }
 
+TEST(CInterface, NotesTheLorasInTheWordsOfTheCommands) {
+  const GoldenCase golden = load_golden("v3-lora");
+  minimind_model_options given = options();
+  const char* const lora = golden.lora_path->c_str();
+  given.loras = &lora;
+  given.lora_count = 1;
+  const ModelHandle model = open_model(golden.model_path, given);
+  minimind_facts facts;
+  facts.size = sizeof facts;
+  ASSERT_EQ(minimind_get_facts(model.get(), &facts), MINIMIND_OK);
+  const std::vector<Fact> notes = checkpoint_notes(
+      open_checkpoint(golden.model_path, {.overrides = {}, .config_path = {}, .loras = {LoraFile{lora, 1}}}));
+  ASSERT_EQ(notes.size(), 1u);
+  EXPECT_EQ(std::string(facts.notes).find(notes[0].english() + "\n"), 0u) << facts.notes;
+}
+
 TEST(CInterface, WritesManyTextsTogetherAsEachAlone) {
   const GoldenCase golden = load_golden("v3-dense");
   const ModelHandle model = open_model(golden.model_path);

@@ -110,24 +110,6 @@ TEST(Assumptions, AreOnlyFieldsThatMayDiffer) {
             "what v3 uses: rms_norm_eps 1e-06, " + constants + ", num_experts_per_tok 1, norm_topk_prob true");
 }
 
-TEST(LoraNotes, NameRanksAndUnusedParts) {
-  Checkpoint checkpoint;
-  EXPECT_TRUE(checkpoint_notes(checkpoint).empty());
-  checkpoint.own_lora = LoraMerge{.path = "m.pth", .changed = {"a", "b"}, .smallest_rank = 4, .largest_rank = 8};
-  checkpoint.loras.push_back({.path = "l.pth",
-                              .changed = {"a"},
-                              .smallest_rank = 8,
-                              .largest_rank = 8,
-                              .without_experts = {"x"},
-                              .base_tensors = 9});
-  const std::vector<std::string> notes = checkpoint_notes(checkpoint);
-  ASSERT_EQ(notes.size(), 4u);
-  EXPECT_EQ(notes[0], "the checkpoint's own LoRA of ranks 4 to 8 merged into 2 tensors (first: a), kept as f32");
-  EXPECT_EQ(notes[1], "LoRA of rank 8 merged into 1 tensor (first: a), kept as f32");
-  EXPECT_EQ(notes[2], "l.pth: only its LoRA is used, not the 9 tensors of the model it also holds");
-  EXPECT_EQ(notes[3], "l.pth: its LoRA for 1 module of experts is not used (first: x): the model is dense");
-}
-
 TEST(Assumptions, AreEmptyIfTheConfigIsComplete) {
   EXPECT_EQ(assumptions(open_golden("hf-qwen3-moe")), "");
   Checkpoint checkpoint;

@@ -302,6 +302,25 @@ TEST(Lora, OfAnExpertThatAnMoeModelLacksIsRejected) {
   EXPECT_NE(error_of([&] { add_lora(tensors, {file.path(), 1}); }).find("experts.2.up_proj"), std::string::npos);
 }
 
+TEST(Lora, NotesNameRanksAndUnusedParts) {
+  Checkpoint checkpoint;
+  EXPECT_TRUE(checkpoint_notes(checkpoint).empty());
+  checkpoint.own_lora = LoraMerge{.path = "m.pth", .changed = {"a", "b"}, .smallest_rank = 4, .largest_rank = 8};
+  checkpoint.loras.push_back({.path = "l.pth",
+                              .changed = {"a"},
+                              .smallest_rank = 8,
+                              .largest_rank = 8,
+                              .without_experts = {"x"},
+                              .base_tensors = 9});
+  const std::vector<Fact> notes = checkpoint_notes(checkpoint);
+  ASSERT_EQ(notes.size(), 4u);
+  EXPECT_EQ(notes[0].english(),
+            "the checkpoint's own LoRA of ranks 4 to 8 merged into 2 tensors (first: a), kept as f32");
+  EXPECT_EQ(notes[1].english(), "LoRA of rank 8 merged into 1 tensor (first: a), kept as f32");
+  EXPECT_EQ(notes[2].english(), "l.pth: only its LoRA is used, not the 9 tensors of the model it also holds");
+  EXPECT_EQ(notes[3].english(), "l.pth: its LoRA for 1 module of experts is not used (first: x): the model is dense");
+}
+
 TEST(Lora, AMissingFileIsNamed) {
   StoredTensors tensors = model();
   const std::string error = error_of([&] { add_lora(tensors, {"/nowhere/lora.pth", 1}); });
