@@ -30,7 +30,6 @@
 #include "runtime/chat/conversation_prompt.h"
 #include "runtime/chat/message_json.h"
 #include "runtime/chat/session_file.h"
-#include "runtime/constraint/grammar_constraint.h"
 #include "runtime/engine/context.h"
 #include "runtime/engine/forward.h"
 #include "runtime/engine/kv_cache.h"
@@ -161,23 +160,30 @@ minimind_model_options default_options() {
   return options;
 }
 
+// Calls copy(theirs, ours) for each number of the generation_parameters: that of a request, and the same of its text.
+template <class Copy>
+void for_each_number(minimind_request& request, GenerationParameters& parameters, Copy copy) {
+  SamplingOptions& sampling = parameters.sampling;
+  copy(request.max_tokens, parameters.max_tokens);
+  copy(request.temperature, sampling.temperature);
+  copy(request.top_k, sampling.top_k);
+  copy(request.typical_p, sampling.typical_p);
+  copy(request.top_p, sampling.top_p);
+  copy(request.min_p, sampling.min_p);
+  copy(request.repeat_penalty, sampling.repeat_penalty);
+  copy(request.presence_penalty, sampling.presence_penalty);
+  copy(request.frequency_penalty, sampling.frequency_penalty);
+  copy(request.dry_multiplier, sampling.dry.multiplier);
+  copy(request.dry_base, sampling.dry.base);
+  copy(request.dry_allowed_length, sampling.dry.allowed_length);
+  copy(request.dry_penalty_last_n, sampling.dry.penalty_last_n);
+}
+
 minimind_request default_request_values() {
-  const SamplingOptions sampling;
+  GenerationParameters parameters;
   minimind_request request{};
   request.size = sizeof request;
-  request.max_tokens = 512;
-  request.temperature = sampling.temperature;
-  request.top_p = sampling.top_p;
-  request.min_p = sampling.min_p;
-  request.typical_p = sampling.typical_p;
-  request.top_k = sampling.top_k;
-  request.repeat_penalty = sampling.repeat_penalty;
-  request.presence_penalty = sampling.presence_penalty;
-  request.frequency_penalty = sampling.frequency_penalty;
-  request.dry_multiplier = sampling.dry.multiplier;
-  request.dry_base = sampling.dry.base;
-  request.dry_allowed_length = sampling.dry.allowed_length;
-  request.dry_penalty_last_n = sampling.dry.penalty_last_n;
+  for_each_number(request, parameters, [](auto& theirs, const auto& ours) { theirs = ours; });
   return request;
 }
 
@@ -208,21 +214,8 @@ void check_options(const minimind_model_options& options) {
 
 // ---- Prompts and options of a text ----
 
-SamplingOptions sampling_of(const minimind_request& request, std::size_t vocab_size) {
-  SamplingOptions sampling;
-  sampling.temperature = request.temperature;
-  sampling.top_k = request.top_k;
-  sampling.typical_p = request.typical_p;
-  sampling.top_p = request.top_p;
-  sampling.min_p = request.min_p;
-  sampling.repeat_penalty = request.repeat_penalty;
-  sampling.presence_penalty = request.presence_penalty;
-  sampling.frequency_penalty = request.frequency_penalty;
-  sampling.dry.multiplier = request.dry_multiplier;
-  sampling.dry.base = request.dry_base;
-  sampling.dry.allowed_length = request.dry_allowed_length;
-  sampling.dry.penalty_last_n = request.dry_penalty_last_n;
-  sampling.seed = request.seed;
+std::vector<LogitBias> logit_bias_of(const minimind_request& request, std::size_t vocab_size) {
+  std::vector<LogitBias> biases;
   for (const auto& [token, bias] : input(request.logit_bias, request.logit_bias_count, "logit_bias")) {
     if (token < 0 || static_cast<std::size_t>(token) >= vocab_size) {
       throw UsageError(fmt::format("logit_bias names token {}, expected ids from 0 to {}", token, vocab_size - 1));
@@ -230,10 +223,9 @@ SamplingOptions sampling_of(const minimind_request& request, std::size_t vocab_s
     if (std::isnan(bias) || bias == std::numeric_limits<double>::infinity()) {
       throw UsageError(fmt::format("logit_bias of token {} is {}, expected a number or minus infinity", token, bias));
     }
-    sampling.logit_bias.push_back({token, bias});
+    biases.push_back({token, bias});
   }
-  check(sampling);
-  return sampling;
+  return biases;
 }
 
 std::shared_ptr<const Grammar> grammar_of(const minimind_request& request, std::string& notes) {
@@ -265,6 +257,17 @@ std::vector<std::string> stop_strings(const minimind_request& request) {
   return stops;
 }
 
+GenerationParameters parameters_of(minimind_request request, std::size_t vocab_size) {
+  GenerationParameters parameters;
+  parameters.stop = stop_strings(request);
+  for_each_number(request, parameters, [](const auto& theirs, auto& ours) { ours = theirs; });
+  parameters.sampling.logit_bias = logit_bias_of(request, vocab_size);
+  parameters.seed = request.seed;
+  parameters.ignore_eos = request.ignore_eos != 0;
+  check(parameters.sampling);
+  return parameters;
+}
+
 std::vector<std::int32_t> prompt_of(const minimind_request& request, const LoadedModel& loaded) {
   if (request.ids && request.text) throw UsageError("the prompt is given twice, as ids and as text; give one of them");
   if (!request.ids && !request.text) throw UsageError("the prompt is missing, expected ids or text");
@@ -292,15 +295,11 @@ void read_task(const minimind_request& request, const LoadedModel& loaded, Gener
   }
   check_tokens(task.prompt, loaded.config().vocab_size);
   task.capacity = std::min(positions, task.prompt.size() + std::min(request.max_tokens, positions));
-  GenerateOptions& options = task.options;
-  options.max_tokens = request.max_tokens;
-  if (!request.ignore_eos) options.end_tokens = loaded.llm().end_tokens();
-  options.stop = stop_strings(request);
-  if (request.chat) options.text_tokens = loaded.llm().tag_tokens;
-  options.sampling = sampling_of(request, loaded.config().vocab_size);
+  const GenerationParameters parameters = parameters_of(request, loaded.config().vocab_size);
   const std::shared_ptr<const Grammar> grammar = grammar_of(request, notes);
-  if (grammar || !options.stop.empty() || options.sampling.dry.on()) loaded.tokenizer();
-  if (grammar) options.constraint = constrain_to(grammar, loaded.llm().token_trie());
+  if (grammar || !parameters.stop.empty() || parameters.sampling.dry.on()) loaded.tokenizer();
+  GenerateOptions& options = task.options;
+  options = loaded.llm().generate_options(parameters, request.chat != 0, grammar);
   if (request.top_count > loaded.config().vocab_size) {
     throw UsageError(fmt::format("top_count is {}, expected at most the vocabulary's {}", request.top_count,
                                  loaded.config().vocab_size));

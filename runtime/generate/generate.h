@@ -98,15 +98,8 @@ struct GenerateOptions {
 enum class FinishReason { stop, length, interrupted };
 
 constexpr std::string_view name_of(FinishReason reason) {
-  switch (reason) {
-    case FinishReason::stop:
-      return "stop";
-    case FinishReason::length:
-      return "length";
-    case FinishReason::interrupted:
-      return "interrupted";
-  }
-  return "unknown";
+  constexpr std::string_view names[] = {"stop", "length", "interrupted"};
+  return names[static_cast<std::size_t>(reason)];
 }
 
 struct Generated {

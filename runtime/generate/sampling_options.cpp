@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cmath>
 #include <limits>
-#include <type_traits>
 
 #include "weights/base/error.h"
 
@@ -28,35 +27,38 @@ void check(std::vector<LogitBias> biases) {
 
 }  // namespace
 
-double SamplingParameter::of(const SamplingOptions& options) const {
-  // The function only says where the value is.
-  return std::visit([&](auto member) { return static_cast<double>(*member(const_cast<SamplingOptions&>(options))); },
-                    value);
+double GenerationParameter::of(const GenerationParameters& parameters) const {
+  // The functions only say where the value is.
+  auto& changeable = const_cast<GenerationParameters&>(parameters);
+  const auto* const real = std::get_if<Member<double>>(&value);
+  return real ? *(*real)(changeable) : static_cast<double>(*std::get<Member<std::size_t>>(value)(changeable));
 }
 
-void SamplingParameter::set(SamplingOptions& options, double number) const {
-  const auto assign = [&](auto member) {
-    auto& target = *member(options);
-    target = static_cast<std::remove_reference_t<decltype(target)>>(number);
-  };
-  std::visit(assign, value);
+void GenerationParameter::set(GenerationParameters& parameters, double number) const {
+  if (const auto* const real = std::get_if<Member<double>>(&value)) {
+    *(*real)(parameters) = number;
+  } else {
+    *std::get<Member<std::size_t>>(value)(parameters) = static_cast<std::size_t>(number);
+  }
 }
 
-std::string SamplingParameter::range() const {
+std::string GenerationParameter::range() const {
   return fmt::format("{}{} to {}", or_zero ? "0, or " : "", least, most);
 }
 
 SamplingOptions sampling_off() {
-  SamplingOptions options;
-  for (const SamplingParameter& parameter : sampling_parameters) parameter.set(options, parameter.off);
-  return options;
+  GenerationParameters parameters;
+  for (const GenerationParameter& parameter : generation_parameters) {
+    if (parameter.is_number()) parameter.set(parameters, parameter.off);
+  }
+  return parameters.sampling;
 }
 
 void check(const SamplingOptions& options) {
-  for (const SamplingParameter& parameter : sampling_parameters) {
-    const double value = parameter.of(options);
-    if (parameter.fits(value)) continue;
-    throw UsageError(fmt::format("{} is {}, expected {}", parameter.name, value, parameter.range()));
+  const GenerationParameters parameters{.sampling = options};
+  for (const GenerationParameter& parameter : generation_parameters) {
+    if (!parameter.is_number() || parameter.fits(parameter.of(parameters))) continue;
+    throw UsageError(fmt::format("{} is {}, expected {}", parameter.name, parameter.of(parameters), parameter.range()));
   }
   const auto& breakers = options.dry.sequence_breakers;
   if (std::find(breakers.begin(), breakers.end(), "") != breakers.end()) {

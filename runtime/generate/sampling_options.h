@@ -1,6 +1,5 @@
 #pragma once
 
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <optional>
@@ -45,20 +44,35 @@ struct SamplingOptions {
   std::uint64_t seed = 0;
 };
 
-// A number that says how to sample. The command line, every API and check() have its name, its range and its default
-// from here. On the command line the name has - in place of _.
-struct SamplingParameter {
-  std::string_view name;
-  std::string_view alias;   // in the APIs of vLLM and SGLang; empty: the same
-  std::string_view symbol;  // of its value, in help
-  std::variant<double* (*)(SamplingOptions&), std::size_t* (*)(SamplingOptions&)> value;
-  double least, most;
-  bool or_zero;  // 0 is allowed, too
-  double off;    // the value that changes nothing
-  std::string_view help, chinese_help;
+// How a text is generated and where it ends, as people and programs ask for it.
+struct GenerationParameters {
+  SamplingOptions sampling{};           // all but its seed
+  std::size_t max_tokens = 512;         // the most that are generated
+  std::optional<std::uint64_t> seed{};  // std::nullopt: none is asked for
+  std::vector<std::string> stop{};      // any of them ends the text and is not part of it
+  bool ignore_eos = false;              // end tokens do not end the text
+};
 
-  double of(const SamplingOptions& options) const;
-  void set(SamplingOptions& options, double number) const;
+// One of them. The command line, every API and check() have its names, its range, its default and its help from here.
+struct GenerationParameter {
+  template <class Value>
+  using Member = Value* (*)(GenerationParameters&);
+
+  std::string_view name;    // with - in place of _ on the command line
+  std::string_view alias;   // in the APIs over HTTP; empty: none
+  std::string_view symbol;  // of its value, in help
+  std::variant<Member<double>, Member<std::size_t>, Member<std::optional<std::uint64_t>>,
+               Member<std::vector<std::string>>>
+      value;
+  double least, most;  // of a number, as all up to `off`
+  bool or_zero;        // 0 is allowed, too
+  double off;          // the value that changes nothing
+  std::string_view help, chinese_help;
+  std::string_view sglang{}, ollama{};  // the only name in that API; empty: as in the others
+
+  bool is_number() const { return value.index() < 2; }
+  double of(const GenerationParameters& parameters) const;  // this and the rest are for numbers
+  void set(GenerationParameters& parameters, double number) const;
   bool fits(double number) const { return (number >= least && number <= most) || (or_zero && number == 0); }
   std::string range() const;  // in words, such as "0 to 1"
 };
@@ -67,41 +81,44 @@ struct SamplingParameter {
 inline constexpr double largest_factor = 1e6, smallest_factor = 1e-6, largest_term = 1e6;
 inline constexpr std::size_t largest_whole = 1 << 30;
 
-inline constexpr std::array sampling_parameters{
-    SamplingParameter{"temperature", "", "X", [](SamplingOptions& o) { return &o.temperature; }, smallest_factor,
-                      largest_factor, true, 1, "temperature of the samples; 0: always the top-1 token",
-                      "采样温度；0：总取概率最高的词元"},
-    SamplingParameter{"top_k", "", "K", [](SamplingOptions& o) { return &o.top_k; }, 0, largest_whole, false, 0,
-                      "sample from the k most likely tokens; 0: off", "从概率最高的 k 个词元中采样；0：关闭"},
-    SamplingParameter{"typical_p", "", "P", [](SamplingOptions& o) { return &o.typical_p; }, 0, 1, false, 1,
-                      "sample from the most typical tokens of total probability p; 1: off",
-                      "从最典型、累计概率达 p 的词元中采样；1：关闭"},
-    SamplingParameter{"top_p", "", "P", [](SamplingOptions& o) { return &o.top_p; }, 0, 1, false, 1,
-                      "sample from the most likely tokens of total probability p; 1: off",
-                      "从概率最高、累计达 p 的词元中采样；1：关闭"},
-    SamplingParameter{"min_p", "", "P", [](SamplingOptions& o) { return &o.min_p; }, 0, 1, false, 0,
-                      "drop tokens below p times the top-1 probability; 0: off",
-                      "丢弃概率低于最高概率 p 倍的词元；0：关闭"},
-    SamplingParameter{"repeat_penalty", "repetition_penalty", "X", [](SamplingOptions& o) { return &o.repeat_penalty; },
-                      smallest_factor, largest_factor, false, 1, "penalty for tokens in the text so far; 1: off",
-                      "对已出现词元的惩罚；1：关闭"},
-    SamplingParameter{"presence_penalty", "", "X", [](SamplingOptions& o) { return &o.presence_penalty; },
-                      -largest_term, largest_term, false, 0, "penalty for tokens generated before; 0: off",
-                      "对已生成词元的惩罚；0：关闭"},
-    SamplingParameter{"frequency_penalty", "", "X", [](SamplingOptions& o) { return &o.frequency_penalty; },
-                      -largest_term, largest_term, false, 0, "penalty per occurrence of a generated token; 0: off",
-                      "按已生成词元的出现次数惩罚；0：关闭"},
-    SamplingParameter{"dry_multiplier", "", "X", [](SamplingOptions& o) { return &o.dry.multiplier; }, 0,
-                      largest_factor, false, 0, "strength of DRY, which penalises repeated passages; 0: off",
-                      "DRY 的强度，抑制重复片段；0：关闭"},
-    SamplingParameter{"dry_base", "", "X", [](SamplingOptions& o) { return &o.dry.base; }, 1, largest_factor, false,
-                      1.75, "growth of the DRY penalty per repeated token", "每多重复一个词元，DRY 惩罚增长的倍数"},
-    SamplingParameter{"dry_allowed_length", "", "N", [](SamplingOptions& o) { return &o.dry.allowed_length; }, 0,
-                      largest_whole, false, 2, "no DRY penalty for repetitions of fewer tokens",
-                      "短于此长度的重复不受 DRY 惩罚"},
-    SamplingParameter{"dry_penalty_last_n", "", "N", [](SamplingOptions& o) { return &o.dry.penalty_last_n; }, 0,
-                      largest_whole, false, 64, "DRY looks for repetitions in the last N tokens; 0: off",
-                      "DRY 在最近 N 个词元中查找重复；0：关闭"},
+inline constexpr GenerationParameter generation_parameters[] = {
+    {"max_tokens", "max_completion_tokens", "N", [](GenerationParameters& p) { return &p.max_tokens; }, 0,
+     largest_whole, false, largest_whole, "generate at most N tokens per text", "每段文本最多生成 N 个词元",
+     "max_new_tokens", "num_predict"},
+    {"stop", "", "TEXT", [](GenerationParameters& p) { return &p.stop; }, 0, 0, false, 0,
+     "end before this text; may be repeated", "在此文本之前停止；可多次指定"},
+    {"seed", "", "N", [](GenerationParameters& p) { return &p.seed; }, 0, 0, false, 0,
+     "seed of the samples; makes a run repeatable (default: random, printed)",
+     "采样的随机种子，用于复现结果（默认：随机，并打印）", "sampling_seed"},
+    {"temperature", "", "X", [](GenerationParameters& p) { return &p.sampling.temperature; }, smallest_factor,
+     largest_factor, true, 1, "temperature of the samples; 0: always the top-1 token",
+     "采样温度；0：总取概率最高的词元"},
+    {"top_k", "", "K", [](GenerationParameters& p) { return &p.sampling.top_k; }, 0, largest_whole, false, 0,
+     "sample from the k most likely tokens; 0: off", "从概率最高的 k 个词元中采样；0：关闭"},
+    {"typical_p", "", "P", [](GenerationParameters& p) { return &p.sampling.typical_p; }, 0, 1, false, 1,
+     "sample from the most typical tokens of total probability p; 1: off",
+     "从最典型、累计概率达 p 的词元中采样；1：关闭"},
+    {"top_p", "", "P", [](GenerationParameters& p) { return &p.sampling.top_p; }, 0, 1, false, 1,
+     "sample from the most likely tokens of total probability p; 1: off", "从概率最高、累计达 p 的词元中采样；1：关闭"},
+    {"min_p", "", "P", [](GenerationParameters& p) { return &p.sampling.min_p; }, 0, 1, false, 0,
+     "drop tokens below p times the top-1 probability; 0: off", "丢弃概率低于最高概率 p 倍的词元；0：关闭"},
+    {"repeat_penalty", "repetition_penalty", "X", [](GenerationParameters& p) { return &p.sampling.repeat_penalty; },
+     smallest_factor, largest_factor, false, 1, "penalty for tokens in the text so far; 1: off",
+     "对已出现词元的惩罚；1：关闭"},
+    {"presence_penalty", "", "X", [](GenerationParameters& p) { return &p.sampling.presence_penalty; }, -largest_term,
+     largest_term, false, 0, "penalty for tokens generated before; 0: off", "对已生成词元的惩罚；0：关闭"},
+    {"frequency_penalty", "", "X", [](GenerationParameters& p) { return &p.sampling.frequency_penalty; }, -largest_term,
+     largest_term, false, 0, "penalty per occurrence of a generated token; 0: off",
+     "按已生成词元的出现次数惩罚；0：关闭"},
+    {"dry_multiplier", "", "X", [](GenerationParameters& p) { return &p.sampling.dry.multiplier; }, 0, largest_factor,
+     false, 0, "strength of DRY, which penalises repeated passages; 0: off", "DRY 的强度，抑制重复片段；0：关闭"},
+    {"dry_base", "", "X", [](GenerationParameters& p) { return &p.sampling.dry.base; }, 1, largest_factor, false, 1.75,
+     "growth of the DRY penalty per repeated token", "每多重复一个词元，DRY 惩罚增长的倍数"},
+    {"dry_allowed_length", "", "N", [](GenerationParameters& p) { return &p.sampling.dry.allowed_length; }, 0,
+     largest_whole, false, 2, "no DRY penalty for repetitions of fewer tokens", "短于此长度的重复不受 DRY 惩罚"},
+    {"dry_penalty_last_n", "", "N", [](GenerationParameters& p) { return &p.sampling.dry.penalty_last_n; }, 0,
+     largest_whole, false, 64, "DRY looks for repetitions in the last N tokens; 0: off",
+     "DRY 在最近 N 个词元中查找重复；0：关闭"},
 };
 
 // Returns the options that change nothing: tokens are drawn with the probabilities of the model.

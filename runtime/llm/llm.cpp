@@ -10,7 +10,6 @@
 #include "runtime/constraint/grammar_constraint.h"
 #include "runtime/engine/load_model.h"
 #include "runtime/engine/thread_team.h"
-#include "runtime/generate/generate.h"
 #include "runtime/kernels/all_instruction_sets.h"
 #include "runtime/kernels/instruction_sets.h"
 #include "runtime/tokenizer/files.h"
@@ -43,6 +42,20 @@ std::shared_ptr<const TokenTrie> SharedTokenTrie::of(const Tokenizer& tokenizer)
 
 std::vector<std::int32_t> LLM::end_tokens() const {
   return minimind::end_tokens(config, eos_was_assumed, tokenizer_or_null());
+}
+
+GenerateOptions LLM::generate_options(const GenerationParameters& parameters, bool is_answer,
+                                      const std::shared_ptr<const Grammar>& grammar) const {
+  GenerateOptions options;
+  options.max_tokens = parameters.max_tokens;
+  if (!parameters.ignore_eos) options.end_tokens = end_tokens();
+  options.stop = parameters.stop;
+  if (is_answer) options.text_tokens = tag_tokens;
+  options.sampling = parameters.sampling;
+  options.sampling.seed = parameters.seed.value_or(parameters.sampling.seed);
+  // Without a tokenizer, the text is refused by whoever generates it.
+  if (grammar) options.constraint = constrain_to(grammar, tokenizer ? token_trie() : nullptr);
+  return options;
 }
 
 void LLM::read_text_parts(const std::string& tokenizer_path, const std::string& template_path) {

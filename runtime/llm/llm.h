@@ -16,6 +16,8 @@
 #include "runtime/engine/kv_cache.h"
 #include "runtime/engine/model.h"
 #include "runtime/engine/pack.h"
+#include "runtime/generate/generate.h"
+#include "runtime/grammar/grammar.h"
 #include "runtime/grammar/token_trie.h"
 #include "runtime/kernels/kernels.h"
 #include "runtime/tokenizer/tokenizer.h"
@@ -62,6 +64,11 @@ struct LLM {
 
   // Returns the tokens that end a text: see end_tokens() in generate.h.
   std::vector<std::int32_t> end_tokens() const;
+
+  // Returns the options of a text with these parameters, for every command and API. The text is one of `grammar`'s,
+  // unless that is null. `is_answer`: the tags of thoughts and of calls are part of the text.
+  GenerateOptions generate_options(const GenerationParameters& parameters, bool is_answer,
+                                   const std::shared_ptr<const Grammar>& grammar = nullptr) const;
 
   // For grammars. Requires a tokenizer.
   std::shared_ptr<const TokenTrie> token_trie() const { return trie->of(*tokenizer); }

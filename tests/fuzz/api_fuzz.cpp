@@ -40,7 +40,7 @@ ModelShelf::Settings settings() {
 
 ApiOptions options() {
   ApiOptions options;
-  options.defaults.max_tokens = 4;
+  options.defaults.parameters.max_tokens = 4;
   options.seed = 7;
   options.weights_folders = {"tests/golden/v3-fp32"};
   return options;

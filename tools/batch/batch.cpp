@@ -50,14 +50,15 @@ struct OpenRequest {
   bool failed = false;
 };
 
-// A text whose request has no seed gets one that does not depend on the other requests. Throws RequestError.
+// A text whose request has no seed gets one of the batch's that does not depend on the other requests. Throws
+// RequestError.
 std::shared_ptr<OpenRequest> prepare(const TextModel& model, const RequestLine& line, const RequestDefaults& defaults,
-                                     std::time_t now) {
+                                     std::uint64_t seed, std::time_t now) {
   auto [request, custom_id] = parse_request(line.text, defaults);
-  std::vector<TextTask> tasks = model.tasks(request, request.sampling.seed + line.index, now);
+  std::vector<TextTask> tasks = model.tasks(request, seed + line.index, now);
   // The other texts of a request must not have the seeds of the next requests.
-  for (std::size_t i = 0; i < tasks.size() && !request.has_seed; ++i) {
-    tasks[i].options.sampling.seed = request.sampling.seed + line.index + (std::uint64_t{i} << 32);
+  for (std::size_t i = 0; i < tasks.size() && !request.seed; ++i) {
+    tasks[i].options.sampling.seed = seed + line.index + (std::uint64_t{i} << 32);
   }
   const std::size_t texts = tasks.size();
   return std::make_shared<OpenRequest>(OpenRequest{.index = line.index,
@@ -102,10 +103,11 @@ constexpr std::size_t most_waiting_bytes = std::size_t{16} << 20;
 class BatchRun {
  public:
   BatchRun(const BatchCommand& command, const TextModel& model, RequestLines& requests, RequestDefaults defaults,
-           ResultFiles& files)
+           std::uint64_t seed, ResultFiles& files)
       : model_(model),
         requests_(requests),
         defaults_(std::move(defaults)),
+        seed_(seed),
         texts_(command.parallel.texts),
         queue_(model.llm(), {.parallel = texts_,
                              .kv_memory = command.parallel.kv_memory(command.run.quiet),
@@ -149,7 +151,7 @@ class BatchRun {
     const std::optional<RequestLine> line = requests_.next();
     if (!line) return false;
     try {
-      const std::shared_ptr<OpenRequest> open = prepare(model_, *line, defaults_, now_);
+      const std::shared_ptr<OpenRequest> open = prepare(model_, *line, defaults_, seed_, now_);
       std::vector<TextJob> jobs;
       for (std::size_t i = 0; i < open->tasks.size(); ++i) {
         jobs.push_back({.task = {open, &open->tasks[i]},
@@ -201,6 +203,7 @@ class BatchRun {
   const TextModel& model_;
   RequestLines& requests_;
   RequestDefaults defaults_;
+  const std::uint64_t seed_;
   const std::time_t now_ = std::time(nullptr);  // that templates see
   const std::size_t texts_;                     // at once
   TextQueue queue_;
@@ -212,17 +215,11 @@ class BatchRun {
   InterruptMessage message_{interrupted_now()};
 };
 
-RequestDefaults defaults_of(const BatchCommand& command) {
-  return {.sampling = command.sampling.sampling(),
-          .grammar = command.sampling.grammar(command.run.quiet),
-          .max_tokens = command.max_tokens,
-          .model_names = {},
-          .one_prompt = true,
-          .plain_content = command.plain_content};
-}
-
 int run_batch(const BatchCommand& command) {
   RequestDefaults defaults = defaults_of(command);
+  defaults.one_prompt = true;
+  defaults.plain_content = command.plain_content;
+  const std::uint64_t seed = *std::exchange(defaults.parameters.seed, std::nullopt);
   const std::string errors = command.errors.empty() ? command.output + ".errors" : command.errors;
   require_two_files("IN", command.input, "--output", command.output);
   require_two_files("IN", command.input, "--errors", errors);
@@ -238,10 +235,10 @@ int run_batch(const BatchCommand& command) {
   }
   const TextModel model(command, command.chat_template);
   defaults.model_names = model.names();
-  if (!command.sampling.seed && !command.run.quiet) {
-    note("seed {} plus the number of requests before it, for a request without one", defaults.sampling.seed);
+  if (!command.sampling.given.seed && !command.run.quiet) {
+    note("seed {} plus the number of requests before it, for a request without one", seed);
   }
-  BatchRun run(command, model, requests, std::move(defaults), files);
+  BatchRun run(command, model, requests, std::move(defaults), seed, files);
   run.run();
   if (!command.run.quiet) {
     note("{} of {} requests done; {} tokens at {:.0f}/s", files.done(), requests.size(), run.generated_tokens(),
@@ -275,7 +272,7 @@ Command add_batch(CommandOptions& command) {
                             "写入错误的 JSONL 文件（默认：输出文件名加 .errors）"))
       ->group(output_group)
       ->type_name("FILE");
-  options->add_to(command, limit_of_requests());
+  options->add_to(command);
   add_template(command, options->chat_template);
   add_plain_content(command, options->plain_content);
   options->parallel.add_to(command);

@@ -108,14 +108,14 @@ void add_input_options(CommandOptions& command, ChatOptions& options) {
 }  // namespace
 
 void ChatOptions::add_to(CommandOptions& command) {
-  GenerationArguments::add_to(command, bilingual("at most N tokens per answer", "每个回答最多 N 个词元"));
+  GenerationArguments::add_to(command);
   add_template(command, chat_template);
   add_plain_content(command, plain_content);
   add_input_options(command, *this);
   add_conversation_options(command, *this);
   add_history_options(command, *this);
   speculation.add_to(command);
-  end.add_to(command);
+  sampling.add_ends_to(command);
 }
 
 bool ChatOptions::interactive() const {
@@ -124,7 +124,7 @@ bool ChatOptions::interactive() const {
 }
 
 void ChatOptions::check() const {
-  end.check();
+  speculation.check();
   if (turns && text.has_prompt && text.prompt.empty())
     throw UsageError("--prompt is empty, expected lines for --turns");
   if (!session.empty() && !save.empty()) require_two_files("--session", session, "--save", save);

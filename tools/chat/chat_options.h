@@ -11,13 +11,12 @@ namespace minimind {
 
 // The options of `minimind chat`. The defaults are those of MiniMind's eval_llm.py, except history, which is 0 there.
 struct ChatOptions : GenerationArguments {
-  ChatOptions() { max_tokens = 8192; }
+  ChatOptions() { sampling.given.max_tokens = 8192; }
 
   TextOptions text;
   std::string chat_template;
   bool plain_content = false;
   SpeculationArguments speculation;
-  EndArguments end;
   std::optional<std::string> system;
   std::string tools;
   std::optional<bool> think;

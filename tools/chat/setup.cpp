@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "runtime/chat/message_json.h"
-#include "runtime/constraint/grammar_constraint.h"
 #include "tools/chat/actions.h"
 #include "tools/options/load_llm.h"
 #include "tools/terminal/note.h"
@@ -29,50 +28,39 @@ std::optional<FileLock> locked_for_writing(const std::string& path) {
   return std::optional<FileLock>(std::in_place, path);
 }
 
-// The settings that do not depend on a model.
-GenerateOptions generate_options(const ChatOptions& options) {
-  GenerateOptions generate;
-  generate.sampling = options.sampling.sampling();
-  generate.max_tokens = options.max_tokens;
-  generate.stop = options.end.stop;
-  generate.draft_tokens = options.speculation.draft_tokens();
-  return generate;
-}
-
 }  // namespace
 
 ChatSetup::ChatSetup(const ChatOptions& options)
     : options_(checked(options)),
       session_lock_(locked_for_writing(options.session)),
       save_lock_(locked_for_writing(options.save)),
-      generate_(generate_options(options)),
+      parameters_(options.sampling.parameters()),
       grammar_(options.sampling.grammar(options.run.quiet)),
       model_path_(model_path(options.checkpoint.model)),
       files_(written_files(model_path_)),
-      llm_(load_llm(options, options.chat_template, [&](const Checkpoint& checkpoint) { note_identity(checkpoint); })),
+      llm_(load_llm(options, {.chat_template = options.chat_template},
+                    [&](const Checkpoint& checkpoint) { note_identity(checkpoint); })),
       context_(llm_.context(llm_.positions)),
       speculation_(options.speculation, llm_, context_.capacity(), options.run),
-      forward_(llm_.forward(std::max(context_.capacity(), generate_.draft_tokens + 1), context_.capacity())),
+      forward_(llm_.forward(std::max(context_.capacity(), speculation_.draft_tokens() + 1), context_.capacity())),
       conversation_(forward_, context_, *llm_.tokenizer, *llm_.chat_template, conversation_options()) {
   begin();
 }
 
 ConversationOptions ChatSetup::conversation_options() const {
   ConversationOptions options;
-  options.generate = generate_;
+  options.generate = llm_.generate_options(parameters_, true, grammar_);
+  speculation_.speed_up(options.generate);
   options.history = options_.history;
   options.no_shift = options_.no_shift;
   options.plain_answers = !options_.sampling.constraint.json_schema_file.empty();
   options.plain_content = options_.plain_content;
-  options.generate.drafter = speculation_.drafter();
-  if (grammar_) options.generate.constraint = constrain_to(grammar_, llm_.token_trie());
-  if (!options_.end.ignore_eos) options.generate.end_tokens = llm_.end_tokens();
   return options;
 }
 
 void ChatSetup::print_assumptions() const {
-  if (!options_.end.ignore_eos) print_assumed_end(llm_);
-  if (!options_.sampling.seed && generate_.sampling.temperature > 0) note("seed {}", generate_.sampling.seed);
+  if (!parameters_.ignore_eos) print_assumed_end(llm_);
+  if (!options_.sampling.given.seed && parameters_.sampling.temperature > 0) note("seed {}", *parameters_.seed);
 }
 
 // Loads the state of a file first; options then replace parts of it.

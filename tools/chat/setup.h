@@ -52,7 +52,7 @@ class ChatSetup {
   // Locked from the start, so that no other process overwrites what this conversation has read or will write.
   std::optional<FileLock> session_lock_;
   std::optional<FileLock> save_lock_;
-  GenerateOptions generate_;
+  const GenerationParameters parameters_;
   const std::shared_ptr<const Grammar> grammar_;  // of the answers; null: none
   std::optional<ModelIdentity> identity_;         // of the model, if there is a session
   const std::string model_path_;

@@ -8,8 +8,6 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
-#include "runtime/constraint/grammar_constraint.h"
-#include "tools/options/choose_tokenizer.h"
 #include "tools/options/commands.h"
 #include "tools/options/generation_options.h"
 #include "tools/options/generation_report.h"
@@ -33,12 +31,11 @@ struct GenerateCommand : GenerationArguments {
   bool raw = false;
   std::optional<std::vector<std::int32_t>> tokens;
   SpeculationArguments speculation;
-  EndArguments end;
   bool json = false;
 };
 
 // Checks the options before anything is loaded.
-void check_prompt_options(const GenerateCommand& options) {
+void check_options(const GenerateCommand& options) {
   const bool has_text = options.text.has_prompt || !options.text.file.empty();
   if (options.tokens && has_text)
     throw UsageError("the prompt is given twice, as --tokens and as text; give one of them");
@@ -46,7 +43,7 @@ void check_prompt_options(const GenerateCommand& options) {
   if (options.tokens && options.raw) throw UsageError("--raw is for text, but the prompt is --tokens; omit --raw");
   if (options.text.has_prompt && options.text.prompt.empty())
     throw UsageError("--prompt is empty, expected text to continue");
-  options.end.check();
+  options.speculation.check();
 }
 
 std::string quoted_text(const Tokenizer& tokenizer, std::span<const std::int32_t> ids) {
@@ -144,35 +141,24 @@ void print_result(const GenerateCommand& command, const std::vector<std::int32_t
 
 int run_generate(const GenerateCommand& options) {
   const auto start = std::chrono::steady_clock::now();
-  GenerateOptions generate_options;
-  generate_options.sampling = options.sampling.sampling();
-  generate_options.max_tokens = options.max_tokens;
-  generate_options.stop = options.end.stop;
-  generate_options.draft_tokens = options.speculation.draft_tokens();
-  check_prompt_options(options);
-  generate_options.constraint = constrain_to(options.sampling.grammar(options.run.quiet));
+  const GenerationParameters parameters = options.sampling.parameters();
+  check_options(options);
+  const std::shared_ptr<const Grammar> grammar = options.sampling.grammar(options.run.quiet);
   const bool profiling = profile_requested();
-  LLM llm = load_llm(options.checkpoint, options.run);
-  const Config& config = llm.config;
-  llm.tokenizer = options.tokens ? optional_tokenizer(options.tokenizer, options.checkpoint.model)
-                                 : std::optional(require_tokenizer(options.tokenizer, options.checkpoint.model));
+  const LLM llm = load_llm(options, {.requires_tokenizer = !options.tokens});
   const std::vector<std::int32_t> prompt = read_prompt(options, llm.tokenizer_or_null());
-  if (llm.tokenizer && !options.run.quiet) warn_of_misfit(*llm.tokenizer, config);
-  if (!options.end.ignore_eos) {
-    generate_options.end_tokens = llm.end_tokens();
-    if (!options.run.quiet) print_assumed_end(llm);
-  }
-  const std::size_t positions = context_size(options.context, config, options.run.quiet);
-  Context context = llm.context(std::min(positions, prompt.size() + options.max_tokens));
+  if (!parameters.ignore_eos && !options.run.quiet) print_assumed_end(llm);
+  GenerateOptions generate_options = llm.generate_options(parameters, false, grammar);
+  Context context = llm.context(std::min(llm.positions, prompt.size() + parameters.max_tokens));
   const Speculation speculation(options.speculation, llm, context.capacity(), options.run);
-  generate_options.drafter = speculation.drafter();
-  Forward forward = llm.forward(std::max(prompt.size(), generate_options.draft_tokens + 1), context.capacity());
+  speculation.speed_up(generate_options);
+  Forward forward = llm.forward(std::max(prompt.size(), speculation.draft_tokens() + 1), context.capacity());
   std::optional<Profile> profile;
   if (profiling) forward.set_profile(&profile.emplace(llm.threads));
   const std::chrono::duration<double> load_time = std::chrono::steady_clock::now() - start;
 
-  if (!options.sampling.seed && generate_options.sampling.temperature > 0 && !options.run.quiet) {
-    note("seed {}", generate_options.sampling.seed);
+  if (!options.sampling.given.seed && parameters.sampling.temperature > 0 && !options.run.quiet) {
+    note("seed {}", *parameters.seed);
   }
 
   const TextCallback show = [&](std::string_view text) {
@@ -193,7 +179,7 @@ int run_generate(const GenerateCommand& options) {
 
 Command add_generate(CommandOptions& command) {
   auto options = std::make_shared<GenerateCommand>();
-  options->add_to(command, limit_of_a_text(), 0);
+  options->add_to(command, 0);
   options->text.add_to(command);
   command
       .add_flag("--raw", options->raw,
@@ -208,7 +194,7 @@ Command add_generate(CommandOptions& command) {
       ->group(prompt_group)
       ->type_name("IDS");
   options->speculation.add_to(command);
-  options->end.add_to(command);
+  options->sampling.add_ends_to(command);
   command.add_flag("--json", options->json, bilingual("print one JSON object at the end", "结束时输出一个 JSON 对象"))
       ->group(output_group);
   return [options] { return run_generate(*options); };

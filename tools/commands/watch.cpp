@@ -14,7 +14,6 @@
 #include <vector>
 
 #include "runtime/chat/conversation_prompt.h"
-#include "runtime/constraint/grammar_constraint.h"
 #include "runtime/generate/generate.h"
 #include "runtime/tokenizer/files.h"
 #include "tools/commands/score_tokens.h"
@@ -51,7 +50,7 @@ struct WatchOptions : GenerationArguments {
   std::string held_out;
   bool once = false;
 
-  WatchOptions() { max_tokens = 128; }
+  WatchOptions() { sampling.given.max_tokens = 128; }
 };
 
 // Checks the call before anything is loaded: what is wrong then is not a file that is still being written.
@@ -86,7 +85,7 @@ LLM load(const WatchOptions& options, const std::string& path, bool quiet) {
   GenerationArguments arguments = options;
   arguments.checkpoint.model = path;
   arguments.run.quiet = quiet;
-  return load_llm(arguments, "");
+  return load_llm(arguments, {.chat_template = ""});
 }
 
 // As MiniMind's eval_llm.py tells a model that was only pretrained, which knows no conversations.
@@ -101,12 +100,12 @@ std::string interrupted_after(std::size_t shown) {
 class Watch {
  public:
   explicit Watch(const WatchOptions& options)
-      : options_(options), held_out_(options.held_out.empty() ? "" : TextOptions{.file = options.held_out}.read()) {
-    generate_.sampling = options.sampling.sampling();
-    generate_.constraint = constrain_to(options.sampling.grammar(options.run.quiet));
-    generate_.max_tokens = options.max_tokens;
-    if (!options.sampling.seed && generate_.sampling.temperature > 0 && !options.run.quiet) {
-      note("seed {}, the same for every checkpoint", generate_.sampling.seed);
+      : options_(options),
+        held_out_(options.held_out.empty() ? "" : TextOptions{.file = options.held_out}.read()),
+        parameters_(options.sampling.parameters()),
+        grammar_(options.sampling.grammar(options.run.quiet)) {
+    if (!options.sampling.given.seed && parameters_.sampling.temperature > 0 && !options.run.quiet) {
+      note("seed {}, the same for every checkpoint", *parameters_.seed);
     }
   }
 
@@ -203,25 +202,25 @@ class Watch {
   bool answer(const LLM& llm, bool continues) {
     const Tokenizer& tokenizer = *llm.tokenizer;
     std::vector<std::int32_t> prompt;
-    generate_.text_tokens.clear();
     if (continues) {
       prompt = tokenizer.encode_prompt(options_.prompt);
     } else {
       const std::vector<Message> messages{{.role = Role::user, .content = options_.prompt}};
       prompt = tokenizer.encode(render_prompt(*llm.chat_template, {.now = std::time(nullptr)}, messages, true).bytes);
-      generate_.text_tokens = llm.tag_tokens;
     }
-    generate_.end_tokens = llm.end_tokens();
-    Context context = llm.context(std::min(llm.positions, prompt.size() + options_.max_tokens));
+    const GenerateOptions generate_options = llm.generate_options(parameters_, !continues, grammar_);
+    Context context = llm.context(std::min(llm.positions, prompt.size() + parameters_.max_tokens));
     Forward forward = llm.forward(prompt.size(), context.capacity());
     const WatchedInterrupts interrupts;
-    const Generated result = generate(forward, context, &tokenizer, prompt, generate_, write_output, interrupts.flag());
+    const Generated result =
+        generate(forward, context, &tokenizer, prompt, generate_options, write_output, interrupts.flag());
     return result.finish_reason != FinishReason::interrupted && !interrupts.flag();
   }
 
   const WatchOptions& options_;
-  const std::string held_out_;  // the contents
-  GenerateOptions generate_;    // with one seed for all, so that only the weights differ
+  const std::string held_out_;             // the contents
+  const GenerationParameters parameters_;  // with one seed for all, so that only the weights differ
+  const std::shared_ptr<const Grammar> grammar_;
   std::vector<WrittenFile> files_;
   bool waits_ = false;                                    // for a file that may still be written
   std::map<std::string, std::vector<WrittenFile>> seen_;  // of each checkpoint, when it was shown or refused
@@ -253,7 +252,7 @@ Command add_watch(CommandOptions& command) {
   add_model(command, options->checkpoint.model,
             bilingual("the folder that a trainer saves to, such as out (required)",
                       "训练器保存检查点的文件夹，如 out（必填）"));
-  options->add_reading_options(command, limit_of_a_text());
+  options->add_reading_options(command);
   command
       .add_option("-p,--prompt", options->prompt,
                   bilingual("what each checkpoint answers, or continues if its name starts with pretrain",

@@ -54,9 +54,9 @@ minimind-core MODEL [options]   MODEL: .pth, .pt, .bin, .safetensors, or a Huggi
 struct Options {
   std::string model;
   std::optional<std::string> text;
-  std::size_t max_tokens = 512, threads = 0;
+  std::size_t threads = 0;
   WeightType type;
-  SamplingOptions sampling;
+  GenerationParameters generation;
 };
 
 template <class Number>
@@ -73,15 +73,16 @@ DType type_of(std::string_view name) {
   throw UsageError(fmt::format("--type is {}, expected f32, f16, bf16 or q8_0", quote(name)));
 }
 
-void set_sampling(SamplingOptions& sampling, std::string_view option, std::string_view value) {
-  std::string name(option.substr(option.find_first_not_of('-')));
+void set_number(GenerationParameters& parameters, std::string_view option, std::string_view value) {
+  std::string name(option == "-n" ? "max_tokens" : option.substr(option.find_first_not_of('-')));
   std::ranges::replace(name, '-', '_');
-  const auto parameter = std::ranges::find(sampling_parameters, name, &SamplingParameter::name);
-  if (parameter == sampling_parameters.end())
+  const auto found = std::ranges::find(generation_parameters, name, &GenerationParameter::name);
+  if (found == std::end(generation_parameters) || !found->is_number())
     throw UsageError(fmt::format("unknown option {}{}", quote(option), usage));
   double number = 0;
   read(option, value, number);
-  parameter->set(sampling, number);
+  if (!found->fits(number)) throw UsageError(fmt::format("{} is {}, expected {}", name, number, found->range()));
+  found->set(parameters, number);
 }
 
 Options parse(std::span<char*> arguments) {
@@ -97,20 +98,17 @@ Options parse(std::span<char*> arguments) {
     const std::string_view value = arguments[++i];
     if (option == "-p") {
       options.text = value;
-    } else if (option == "-n") {
-      read(option, value, options.max_tokens);
     } else if (option == "-t") {
       read(option, value, options.threads);
     } else if (option == "--type") {
       options.type = type_of(value);
     } else if (option == "--seed") {
-      read(option, value, options.sampling.seed);
+      read(option, value, options.generation.sampling.seed);
     } else {
-      set_sampling(options.sampling, option, value);
+      set_number(options.generation, option, value);
     }
   }
   if (options.model.empty()) throw UsageError(fmt::format("the model is missing{}", usage));
-  check(options.sampling);
   return options;
 }
 
@@ -144,11 +142,11 @@ int run(const Options& options) {
   const std::vector<std::int32_t> prompt = tokenizer.encode_prompt(text);
 
   GenerateOptions generation;
-  generation.sampling = options.sampling;
-  generation.max_tokens = options.max_tokens;
+  generation.sampling = options.generation.sampling;
+  generation.max_tokens = options.generation.max_tokens;
   const bool eos_was_assumed = checkpoint.sources.at("eos_token_id").kind == ConfigSource::Kind::assumed;
   generation.end_tokens = end_tokens(model.config, eos_was_assumed, &tokenizer);
-  Context context(model.config, std::min(model.config.max_position_embeddings, prompt.size() + options.max_tokens),
+  Context context(model.config, std::min(model.config.max_position_embeddings, prompt.size() + generation.max_tokens),
                   suitable_kv_type(model));
   Forward forward(model, kernels::choose(), threads, std::min(prompt.size(), batch_tokens), context.capacity());
   const auto show = [](std::string_view piece) {

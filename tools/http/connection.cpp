@@ -19,7 +19,6 @@ using namespace std::chrono_literals;
 using Clock = std::chrono::steady_clock;
 
 constexpr std::size_t largest_read_ahead = std::size_t{64} << 10;  // bytes of requests that are not yet due
-constexpr std::size_t body_step = std::size_t{16} << 10;           // bytes, within each body_timeout
 constexpr auto linger_time = 2s;
 constexpr auto short_linger_time = 200ms;  // while the server stops
 constexpr auto grace = 250ms;              // for the answer of a client that sends nothing more, and may be gone

@@ -12,6 +12,9 @@
 
 namespace minimind {
 
+// Of a body, within each body_timeout.
+inline constexpr std::size_t body_step = std::size_t{16} << 10;
+
 // Where an HTTP server listens, who may use it, and its limits.
 struct HttpSettings {
   std::string host = "127.0.0.1";  // empty: no port, only the socket
@@ -29,7 +32,7 @@ struct HttpSettings {
   std::size_t connections = 4096;
   std::size_t unsent = std::size_t{512} << 10;      // bytes of an answer in pieces that a client has not read yet
   std::chrono::milliseconds head_timeout{10'000};   // from the first byte of a request, or the start of the connection
-  std::chrono::milliseconds body_timeout{30'000};   // for each 16 KB of a body
+  std::chrono::milliseconds body_timeout{30'000};   // for each body_step
   std::chrono::milliseconds idle_timeout{75'000};   // between requests
   std::chrono::milliseconds stall_timeout{30'000};  // while the client takes none of the answer
   std::chrono::milliseconds drain{30'000};          // for running answers, once the server stops

@@ -12,36 +12,64 @@
 namespace minimind {
 namespace {
 
-constexpr std::size_t most_short_texts = 64, longest_short_text = 1000;
+// The least of the negative numbers that mean no limit; 0 if there are none.
+int least_word(std::string_view name) {
+  return name == "num_predict" ? -2 : name == "top_k" ? -1 : 0;
+}
 
 }  // namespace
 
-BodyFields::BodyFields(const ChatJson& object, std::string where) : ChatFields(object, std::move(where)) {}
-
-void BodyFields::read(const SamplingParameter& parameter, const std::string& name, SamplingOptions& sampling) const {
-  const ChatJson* const value = find(name);
-  if (!value) return;
-  const bool counts = std::holds_alternative<std::size_t* (*)(SamplingOptions&)>(parameter.value);
-  const bool is_off = name == "top_k" && *value == -1;
-  const bool is_number = counts ? value->is_number_integer() : value->is_number();
-  const double number = is_off ? 0 : is_number ? value->get<double>() : NAN;
-  if (!parameter.fits(number)) {
-    fail(name, fmt::format("{} {}", counts ? "a whole number," : "a number,", parameter.range()));
-  }
-  parameter.set(sampling, number);
+std::vector<std::string> names_of(const GenerationParameter& parameter, Dialect dialect) {
+  const std::string_view own = dialect == Dialect::sglang   ? parameter.sglang
+                               : dialect == Dialect::ollama ? parameter.ollama
+                                                            : std::string_view();
+  if (!own.empty()) return {std::string(own)};
+  std::vector<std::string> names{std::string(parameter.name)};
+  if (!parameter.alias.empty()) names.emplace_back(parameter.alias);
+  return names;
 }
 
-void BodyFields::read_sampling(SamplingOptions& sampling) const {
-  for (const SamplingParameter& parameter : sampling_parameters) {
-    const std::string name(parameter.name), alias(parameter.alias);
-    read(parameter, name, sampling);
-    if (alias.empty()) continue;
-    const double named = parameter.of(sampling);
-    read(parameter, alias, sampling);
-    if (!find(name) || !find(alias) || parameter.of(sampling) == named) continue;
-    raise(fmt::format("{} is {}, but {} is {}, expected one of them", name_of(name), named, name_of(alias),
-                      parameter.of(sampling)),
-          name);
+BodyFields::BodyFields(const ChatJson& object, std::string where) : ChatFields(object, std::move(where)) {}
+
+void BodyFields::read_number(const GenerationParameter& parameter, const std::string& name,
+                             GenerationParameters& parameters) const {
+  const ChatJson& value = get(name);
+  const bool counts = std::holds_alternative<GenerationParameter::Member<std::size_t>>(parameter.value);
+  const bool is_number = counts ? value.is_number_integer() : value.is_number();
+  const double number = is_number ? value.get<double>() : NAN;
+  const int word = least_word(name);
+  if (number < 0 && number >= word) return parameter.set(parameters, parameter.off);
+  if (parameter.fits(number)) return parameter.set(parameters, number);
+  if (word < 0) fail(name, fmt::format("a whole number, {} to {}", word, parameter.most));
+  fail(name, fmt::format("{} {}", counts ? "a whole number," : "a number,", parameter.range()));
+}
+
+// OpenAI's seed is any integer of 64 bits.
+void BodyFields::read(const GenerationParameter& parameter, const std::string& name,
+                      GenerationParameters& parameters) const {
+  const ChatJson* const value = find(name);
+  if (!value) return;
+  if (parameter.is_number()) return read_number(parameter, name, parameters);
+  if (parameter.name == "stop") {
+    parameters.stop = short_texts(name);
+    return;
+  }
+  if (!value->is_number_integer()) fail(name, "an integer of 64 bits");
+  parameters.seed = value->is_number_unsigned() ? value->get<std::uint64_t>()
+                                                : static_cast<std::uint64_t>(value->get<std::int64_t>());
+}
+
+void BodyFields::read_parameters(GenerationParameters& parameters, Dialect dialect) const {
+  for (const GenerationParameter& parameter : generation_parameters) {
+    const std::vector<std::string> names = names_of(parameter, dialect);
+    read(parameter, names.front(), parameters);
+    if (names.size() == 1) continue;
+    const double named = parameter.of(parameters);
+    read(parameter, names.back(), parameters);
+    if (!find(names.front()) || !find(names.back()) || parameter.of(parameters) == named) continue;
+    raise(fmt::format("{} is {}, but {} is {}, expected one of them", name_of(names.front()), named,
+                      name_of(names.back()), parameter.of(parameters)),
+          names.front());
   }
 }
 

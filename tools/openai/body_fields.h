@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -8,6 +9,12 @@
 
 namespace minimind {
 
+// The APIs over HTTP, whose names of a parameter may differ.
+enum class Dialect { openai, sglang, ollama };
+
+// Returns the names of a parameter in an API.
+std::vector<std::string> names_of(const GenerationParameter& parameter, Dialect dialect);
+
 // The fields of a request's body, read one by one. A field that is null counts as missing. Every function that finds a
 // value of another type or out of range throws RequestError, naming the field, what was found and what was expected.
 class BodyFields : public ChatFields {
@@ -15,11 +22,12 @@ class BodyFields : public ChatFields {
   // `where` is the name of the object in the body, such as "stream_options". `object` must outlive this.
   explicit BodyFields(const ChatJson& object, std::string where = "");
 
-  // All sampling_parameters that there are, by their names or aliases, whose values must be equal if there are both.
-  // top_k -1 is off, as in vLLM.
-  void read_sampling(SamplingOptions& sampling) const;
-  // A string or a list of them, at most 64, none of them empty or over 1000 bytes: each token of a text is compared
-  // with all of them.
+  // All generation_parameters that there are, by the names that an API has for them; if there are two of a parameter,
+  // their values must be equal. Negative numbers for no limit are top_k -1, as in vLLM, and Ollama's num_predict -1 and
+  // -2.
+  void read_parameters(GenerationParameters& parameters, Dialect dialect) const;
+  // A string or a list of them, none of them empty or too long: each token of a text is compared with all of them.
+  static constexpr std::size_t most_short_texts = 64, longest_short_text = 1000;
   std::vector<std::string> short_texts(const std::string& name) const;
   // An object, whose fields the caller reads.
   const ChatJson* object(const std::string& name) const;
@@ -34,7 +42,9 @@ class BodyFields : public ChatFields {
   void throw_own(const std::string& message, const std::string& field) const override;
 
  private:
-  void read(const SamplingParameter& parameter, const std::string& name, SamplingOptions& sampling) const;
+  void read(const GenerationParameter& parameter, const std::string& name, GenerationParameters& parameters) const;
+  void read_number(const GenerationParameter& parameter, const std::string& name,
+                   GenerationParameters& parameters) const;
 };
 
 }  // namespace minimind

@@ -38,24 +38,17 @@ std::vector<LogitBias> read_logit_bias(const BodyFields& body) {
   return result;
 }
 
-// OpenAI's seed is any integer of 64 bits.
-void read_seed(const BodyFields& body, Request& request) {
-  const ChatJson* const seed = body.find("seed");
-  if (!seed) return;
-  if (!seed->is_number_integer()) body.fail("seed", "an integer of 64 bits");
-  request.sampling.seed =
-      seed->is_number_unsigned() ? seed->get<std::uint64_t>() : static_cast<std::uint64_t>(seed->get<std::int64_t>());
-  request.has_seed = true;
-}
-
-void read_sampling(const BodyFields& body, Request& request) {
+void read_parameters(const BodyFields& body, Request& request) {
+  body.read_parameters(request, Dialect::openai);
+  for (const char* const name : {"max_tokens", "max_completion_tokens"}) {
+    const ChatJson* const length = body.find(name);
+    if (request.chat && length && *length == 0) body.fail(name, fmt::format("a whole number, 1 to {}", largest_whole));
+  }
   SamplingOptions& sampling = request.sampling;
-  body.read_sampling(sampling);
   if (const ChatJson* const breakers = body.find("dry_sequence_breakers")) {
     if (!breakers->is_array()) body.fail("dry_sequence_breakers", "a list of strings");
     sampling.dry.sequence_breakers = body.short_texts("dry_sequence_breakers");
   }
-  read_seed(body, request);
   if (auto biases = read_logit_bias(body); !biases.empty()) sampling.logit_bias = std::move(biases);
 }
 
@@ -252,19 +245,6 @@ void read_counts(const BodyFields& body, Request& request, const RequestDefaults
   }
 }
 
-// max_completion_tokens is OpenAI's newer name.
-void read_max_tokens(const BodyFields& body, Request& request) {
-  const std::uint64_t least = request.chat ? 1 : 0;
-  const auto older = body.whole("max_tokens", least, largest_whole);
-  const auto newer = body.whole("max_completion_tokens", least, largest_whole);
-  if (older && newer && *older != *newer) {
-    throw RequestError(
-        fmt::format("max_tokens is {}, but max_completion_tokens is {}, expected one of them", *older, *newer),
-        "max_tokens");
-  }
-  request.max_tokens = newer.value_or(older.value_or(request.max_tokens));
-}
-
 void accept_metadata(const BodyFields& body) {
   const ChatJson* const metadata = body.object("metadata");
   const auto is_text = [](const ChatJson& value) { return value.is_string(); };
@@ -284,13 +264,25 @@ void accept_harmless(const BodyFields& body, const RequestDefaults& defaults) {
 
 }  // namespace
 
+RequestDefaults defaults_of(const GenerationArguments& arguments) {
+  RequestDefaults defaults;
+  defaults.parameters = arguments.sampling.parameters();
+  defaults.grammar = arguments.sampling.grammar(arguments.run.quiet);
+  return defaults;
+}
+
+Request request_with(const RequestDefaults& defaults) {
+  Request request;
+  static_cast<GenerationParameters&>(request) = defaults.parameters;
+  request.plain_content = defaults.plain_content;
+  request.grammar = defaults.grammar;
+  return request;
+}
+
 Request read_request(const ChatJson& object, bool chat, const RequestDefaults& defaults) {
   BodyFields body(object);
-  Request request{.chat = chat,
-                  .plain_content = defaults.plain_content,
-                  .sampling = defaults.sampling,
-                  .max_tokens = defaults.max_tokens,
-                  .grammar = defaults.grammar};
+  Request request = request_with(defaults);
+  request.chat = chat;
   if (const auto model = body.text("model")) {
     if (std::ranges::count(defaults.model_names, *model) == 0) {
       throw RequestError(fmt::format("model is {}, expected {}", quote(*model), quote(defaults.model_names.front())),
@@ -298,9 +290,7 @@ Request read_request(const ChatJson& object, bool chat, const RequestDefaults& d
     }
     request.model = *model;
   }
-  read_max_tokens(body, request);
-  read_sampling(body, request);
-  request.stop = body.short_texts("stop");
+  read_parameters(body, request);
   request.ignore_eos = body.flag("ignore_eos").value_or(false);
   chat ? read_chat(body, request) : read_completion(body, request, defaults);
   read_constraints(body, request);

@@ -13,17 +13,17 @@
 #include "runtime/generate/sampling_options.h"
 #include "runtime/grammar/grammar.h"
 #include "tools/openai/tool_choice.h"
+#include "tools/options/generation_options.h"
 
 namespace minimind {
 
 // What a request leaves open, and what it may ask for.
 struct RequestDefaults {
-  SamplingOptions sampling;
+  GenerationParameters parameters;         // without a seed
   std::shared_ptr<const Grammar> grammar;  // null: none
-  std::size_t max_tokens = 512;
-  std::vector<std::string> model_names;  // that a request may ask for
-  bool one_prompt = false;               // rejects several prompts and stream
-  bool plain_content = false;            // of every chat
+  std::vector<std::string> model_names;    // that a request may ask for
+  bool one_prompt = false;                 // rejects several prompts and stream
+  bool plain_content = false;              // of every chat
 };
 
 // A prompt of a completion.
@@ -32,8 +32,8 @@ struct TextPrompt {
   std::vector<std::int32_t> tokens{};  // if not empty
 };
 
-// The body of a request for one or more texts.
-struct Request {
+// The body of a request for one or more texts. Its seed is that of the first; the seed of text i is i more.
+struct Request : GenerationParameters {
   bool chat = false;
   std::string model{};                            // as named; empty if it names none
   std::vector<Message> messages{};                // of a chat
@@ -46,12 +46,7 @@ struct Request {
   bool plain_content = false;                     // of a chat: see ConversationOptions
   std::vector<TextPrompt> prompts{};              // of a completion
   bool echo = false;                              // of a completion: the text starts with the prompt
-  SamplingOptions sampling{};                     // of the first text; the seed of text i is i more
-  bool has_seed = false;
-  std::size_t max_tokens = 0;
-  std::optional<std::size_t> context{};  // positions for prompt and answer; std::nullopt: all that the model has
-  std::vector<std::string> stop{};
-  bool ignore_eos = false;                   // end tokens do not end the text
+  std::optional<std::size_t> context{};      // positions for prompt and answer; std::nullopt: all that the model has
   std::shared_ptr<const Grammar> grammar{};  // null: none
   std::string grammar_param{};               // the field that has the grammar; empty if it is the default
   std::optional<std::size_t> logprobs{};     // log-probabilities of the tokens, with this many alternatives each
@@ -62,6 +57,12 @@ struct Request {
 
   std::size_t text_count() const { return best_of * std::max<std::size_t>(prompts.size(), 1); }
 };
+
+// Returns what the command line says, the seed included.
+RequestDefaults defaults_of(const GenerationArguments& arguments);
+
+// Returns a request that leaves everything open.
+Request request_with(const RequestDefaults& defaults);
 
 // Reads the body of a chat completion or a completion. It may have what OpenAI's API has and changes the text or its
 // form: model, messages or prompt, max_tokens, max_completion_tokens, temperature, top_p, stop, seed, presence_penalty,

@@ -42,9 +42,6 @@ std::size_t bytes_in_memory(const Checkpoint& checkpoint, WeightType type) {
   return stored;
 }
 
-// What the copies of a text for best_of may take in all.
-constexpr std::size_t most_copied_bytes = std::size_t{256} << 20;
-
 std::size_t bytes_of(const TextTask& task) {
   std::size_t bytes = sizeof task + task.prompt.size() * sizeof task.prompt[0] +
                       task.options.sampling.logit_bias.size() * sizeof(LogitBias);
@@ -80,7 +77,7 @@ std::size_t weight_bytes_of(const GenerationArguments& arguments) {
 TextModel::TextModel(const GenerationArguments& arguments, const std::string& chat_template, const std::string& name)
     : checkpoint_options_(arguments.checkpoint),
       run_options_(arguments.run),
-      llm_(load_llm(arguments, chat_template,
+      llm_(load_llm(arguments, {.chat_template = chat_template},
                     [this](const Checkpoint& checkpoint) {
                       weight_bytes_ = bytes_in_memory(checkpoint, run_options_.weight_type());
                     })),
@@ -181,12 +178,8 @@ TextTask TextModel::task_of(const Request& request, const TextPrompt* prompt, st
                        param, "context_length_exceeded");
   }
   GenerateOptions& options = task.options;
-  options.max_tokens = request.max_tokens;
-  if (!request.ignore_eos) options.end_tokens = llm_.end_tokens();
-  options.stop = request.stop;
+  options = llm_.generate_options(request, request.chat);
   if (request.calls == CallRule::single && !request.tools.empty()) options.stop.emplace_back(answer_tags.back());
-  if (request.chat) options.text_tokens = llm_.tag_tokens;
-  options.sampling = request.sampling;
   options.constraint = constraint_of(request);
   options.scores = request.logprobs;
   if (request.best_of > request.n && !options.scores) options.scores = 0;
@@ -201,7 +194,7 @@ TextTask TextModel::task_of(const Request& request, const TextPrompt* prompt, st
 std::vector<TextTask> TextModel::tasks(const Request& request, std::uint64_t seed, std::time_t now) const {
   check_sampling(request.sampling, llm_.config.vocab_size);
   std::vector<TextTask> tasks;
-  std::uint64_t next_seed = request.has_seed ? request.sampling.seed : seed;
+  std::uint64_t next_seed = request.seed.value_or(seed);
   std::size_t bytes = 0;
   for (std::size_t i = 0; i < (request.chat ? 1 : request.prompts.size()); ++i) {
     const TextTask task = task_of(request, request.chat ? nullptr : &request.prompts[i], now);

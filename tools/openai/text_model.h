@@ -20,6 +20,9 @@
 
 namespace minimind {
 
+// What all texts of a request may take together, with the copies for n and best_of.
+inline constexpr std::size_t most_copied_bytes = std::size_t{256} << 20;
+
 // A text to generate, and how it becomes an answer.
 struct TextTask : GenerationTask {
   ThinkState thinks = ThinkState::none;

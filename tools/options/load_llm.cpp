@@ -48,14 +48,21 @@ LLM load_llm(const CheckpointOptions& checkpoint_options, const RunOptions& run,
   return llm;
 }
 
-LLM load_llm(const GenerationArguments& arguments, const std::string& chat_template,
+LLM load_llm(const GenerationArguments& arguments, const TextParts& parts,
              const std::function<void(const Checkpoint&)>& use) {
+  const std::string& model = arguments.checkpoint.model;
   LLM llm = load_llm(arguments.checkpoint, arguments.run, use);
-  llm.read_text_parts(require_tokenizer_path(arguments.tokenizer, arguments.checkpoint.model), chat_template);
+  if (parts.chat_template) {
+    llm.read_text_parts(require_tokenizer_path(arguments.tokenizer, model), *parts.chat_template);
+  } else if (parts.requires_tokenizer) {
+    llm.tokenizer = require_tokenizer(arguments.tokenizer, model);
+  } else {
+    llm.tokenizer = optional_tokenizer(arguments.tokenizer, model);
+  }
   llm.positions = context_size(arguments.context, llm.config, arguments.run.quiet);
   if (!arguments.run.quiet) {
-    print_template_note(llm.template_source, llm.config.family);
-    warn_of_misfit(*llm.tokenizer, llm.config);
+    if (parts.chat_template) print_template_note(llm.template_source, llm.config.family);
+    if (llm.tokenizer) warn_of_misfit(*llm.tokenizer, llm.config);
   }
   return llm;
 }

@@ -26,9 +26,15 @@ void print_notes(const Checkpoint& checkpoint, const std::string& given);
 LLM load_llm(const CheckpointOptions& checkpoint, const RunOptions& run,
              const std::function<void(const Checkpoint&)>& use = nullptr);
 
-// The same with its tokenizer and its chat template, and with the context of the options. `chat_template` is the path
-// of a template, or empty.
-LLM load_llm(const GenerationArguments& arguments, const std::string& chat_template,
+// What a command needs for its texts besides the model.
+struct TextParts {
+  bool requires_tokenizer = true;
+  // The path of a chat template, empty for the checkpoint's or its family's; std::nullopt: none is needed.
+  std::optional<std::string> chat_template{};
+};
+
+// The same with these parts, and with the context of the options: how every command that generates opens its model.
+LLM load_llm(const GenerationArguments& arguments, const TextParts& parts,
              const std::function<void(const Checkpoint&)>& use = nullptr);
 
 // Loads the checkpoint at `path` as load_llm() does, for weights that replace those of `running`, which may run

@@ -5,8 +5,11 @@
 #include <algorithm>
 #include <charconv>
 #include <cmath>
+#include <cstdint>
+#include <optional>
 #include <random>
 #include <string_view>
+#include <type_traits>
 #include <variant>
 
 #include "runtime/text/utf8.h"
@@ -25,18 +28,32 @@ std::string option_of(std::string_view parameter) {
   return option;
 }
 
-Option* add_number(CommandOptions& command, const std::string& option, double& number, const std::string& help) {
-  return command.add_option(option, number, help)->check(a_number);
-}
-
-Option* add_number(CommandOptions& command, const std::string& option, std::size_t& number, const std::string& help) {
-  return command.add_option(option, number, help)->transform(whole_number(0, largest_whole));
+// `least` is that of a count.
+Option* add_parameter(CommandOptions& command, const GenerationParameter& parameter, GenerationParameters& given,
+                      std::size_t least = 0) {
+  const std::string names = (parameter.name == "max_tokens" ? "-n," : "") + option_of(parameter.name);
+  const std::string help = bilingual(parameter.help, parameter.chinese_help);
+  const auto add = [&](auto member) {
+    auto& value = *member(given);
+    using Value = std::remove_reference_t<decltype(value)>;
+    Option* const option = command.add_option(names, value, help)->type_name(std::string(parameter.symbol));
+    if constexpr (std::is_same_v<Value, double>) {
+      return option->check(a_number)->capture_default_str();
+    } else if constexpr (std::is_same_v<Value, std::size_t>) {
+      return option->transform(whole_number(least, largest_whole))->capture_default_str();
+    } else if constexpr (std::is_same_v<Value, std::optional<std::uint64_t>>) {
+      return option->transform(whole_number(0, UINT64_MAX));
+    } else {
+      return option->allow_extra_args(false);
+    }
+  };
+  return std::visit(add, parameter.value);
 }
 
 // Returns the breakers of the command line instead of the default ones.
 std::vector<std::string> breakers_of(const SamplingArguments& arguments) {
   const std::vector<std::string>& given = arguments.dry_sequence_breakers;
-  if (given.empty()) return arguments.options.dry.sequence_breakers;
+  if (given.empty()) return arguments.given.sampling.dry.sequence_breakers;
   if (given == std::vector<std::string>{"none"}) return {};
   if (std::find(given.begin(), given.end(), "none") != given.end()) {
     throw UsageError("--dry-sequence-breaker none excludes all others; give either");
@@ -48,24 +65,12 @@ std::vector<std::string> breakers_of(const SamplingArguments& arguments) {
 
 }  // namespace
 
-void SamplingArguments::add_to(CommandOptions& command) {
-  command
-      .add_option("--seed", seed,
-                  bilingual("seed of the samples; makes a run repeatable (default: random, printed)",
-                            "采样的随机种子，用于复现结果（默认：随机，并打印）"))
-      ->group(sampling_group)
-      ->type_name("N")
-      ->transform(whole_number(0, UINT64_MAX));
-  for (const SamplingParameter& parameter : sampling_parameters) {
-    const auto add = [&](auto value) {
-      const std::string help = bilingual(parameter.help, parameter.chinese_help);
-      return add_number(command, option_of(parameter.name), *value(options), help);
-    };
-    const bool is_common = parameter.name == "temperature";
-    std::visit(add, parameter.value)
-        ->group(is_common ? common_group : sampling_group)
-        ->type_name(std::string(parameter.symbol))
-        ->capture_default_str();
+void SamplingArguments::add_to(CommandOptions& command, std::size_t least_tokens) {
+  for (const GenerationParameter& parameter : generation_parameters) {
+    if (parameter.name == "stop") continue;  // see add_ends_to()
+    const bool is_length = parameter.name == "max_tokens", is_common = is_length || parameter.name == "temperature";
+    add_parameter(command, parameter, given, is_length ? least_tokens : 0)
+        ->group(is_common ? common_group : sampling_group);
   }
   command
       .add_option(
@@ -88,8 +93,17 @@ void SamplingArguments::add_to(CommandOptions& command) {
       ->excludes(command.get_option("--temperature"));
 }
 
-SamplingOptions SamplingArguments::sampling() const {
-  SamplingOptions sampling = options;
+void SamplingArguments::add_ends_to(CommandOptions& command) {
+  const auto stop = std::ranges::find(generation_parameters, "stop", &GenerationParameter::name);
+  add_parameter(command, *stop, given)->group(constraint_group);
+  command
+      .add_flag("--ignore-eos", given.ignore_eos, bilingual("continue past the end of text", "遇到结束词元后继续生成"))
+      ->group(constraint_group);
+}
+
+GenerationParameters SamplingArguments::parameters() const {
+  GenerationParameters parameters = given;
+  SamplingOptions& sampling = parameters.sampling;
   if (greedy) sampling.temperature = 0;
   sampling.dry.sequence_breakers = breakers_of(*this);
   for (const std::string& bias : logit_bias) sampling.logit_bias.push_back(parse_logit_bias(bias));
@@ -100,8 +114,12 @@ SamplingOptions SamplingArguments::sampling() const {
     const std::size_t name = message.find(' ');
     throw UsageError(option_of(message.substr(0, name)) + message.substr(name));
   }
-  sampling.seed = seed ? *seed : std::random_device{}();
-  return sampling;
+  for (const std::string& text : given.stop) {
+    if (text.empty() || !is_utf8(text))
+      throw UsageError("--stop is empty or not UTF-8, expected a text of one or more characters");
+  }
+  if (!given.seed) parameters.seed = std::random_device{}();
+  return parameters;
 }
 
 LogitBias parse_logit_bias(const std::string& text) {

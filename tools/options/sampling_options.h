@@ -1,8 +1,7 @@
 #pragma once
 
-#include <cstdint>
+#include <cstddef>
 #include <memory>
-#include <optional>
 #include <string>
 #include <vector>
 
@@ -12,19 +11,21 @@
 
 namespace minimind {
 
-// The sampling options of the commands that generate: --temperature to --json-schema.
+// The generation parameters of a command and the grammar of its texts, as options: --max-tokens to --json-schema.
 struct SamplingArguments {
-  SamplingOptions options;  // except those below
-  std::optional<std::uint64_t> seed;
+  GenerationParameters given;  // except what the others say
   bool greedy = false;
   std::vector<std::string> logit_bias;
   std::vector<std::string> dry_sequence_breakers;
   GrammarArguments constraint;
 
-  void add_to(CommandOptions& command);
+  // Adds all except those of add_ends_to(). --max-tokens is at least `least_tokens`.
+  void add_to(CommandOptions& command, std::size_t least_tokens);
+  // Adds --stop and --ignore-eos, for a command whose texts end in the same way.
+  void add_ends_to(CommandOptions& command);
 
   // Checks the options and returns them, with a random seed if none is given. Throws UsageError.
-  SamplingOptions sampling() const;
+  GenerationParameters parameters() const;
 
   // Loads the grammar of the text; null if none is given. Throws as GrammarArguments::load() does.
   std::shared_ptr<const Grammar> grammar(bool quiet) const { return constraint.load(true, quiet); }

@@ -73,8 +73,9 @@ std::size_t SpeculationArguments::draft_tokens() const {
 }
 
 Speculation::Speculation(const SpeculationArguments& arguments, const LLM& llm, std::size_t capacity,
-                         const RunOptions& run) {
-  if (arguments.draft_tokens() == 0) return;
+                         const RunOptions& run)
+    : draft_tokens_(arguments.draft_tokens()) {
+  if (draft_tokens_ == 0) return;
   if (arguments.draft.empty()) {
     drafter_ = std::make_unique<PromptLookup>();
     return;

@@ -23,6 +23,9 @@ struct SpeculationArguments {
   // Returns how many tokens to draft at once at most, by a draft model or otherwise by prompt lookup; 0: none. Throws
   // UsageError for a draft model with --speculate 0.
   std::size_t draft_tokens() const;
+
+  // Throws UsageError as draft_tokens() does.
+  void check() const { draft_tokens(); }
 };
 
 // The drafter of a model with everything it requires; empty if the arguments request none.
@@ -33,10 +36,17 @@ class Speculation {
   // loading does.
   Speculation(const SpeculationArguments& arguments, const LLM& llm, std::size_t capacity, const RunOptions& run);
 
-  // Null if there is none.
-  Drafter* drafter() const { return drafter_.get(); }
+  // The most tokens that are drafted at once; 0 if there is no drafter.
+  std::size_t draft_tokens() const { return draft_tokens_; }
+
+  // Lets a text make use of the drafter, if there is one. This must outlive it.
+  void speed_up(GenerateOptions& options) const {
+    options.drafter = drafter_.get();
+    options.draft_tokens = draft_tokens_;
+  }
 
  private:
+  std::size_t draft_tokens_;
   std::unique_ptr<const LLM> draft_llm_;
   std::unique_ptr<Drafter> drafter_;
 };

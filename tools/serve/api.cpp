@@ -76,10 +76,16 @@ class CountedAnswer : public HttpAnswer {
 
 // The values of fields that a request leaves out, for the page.
 ChatJson defaults_json(const RequestDefaults& defaults) {
-  ChatJson values{{"max_tokens", defaults.max_tokens}};
-  SamplingOptions sampling = defaults.sampling;
-  for (const SamplingParameter& parameter : sampling_parameters) {
-    std::visit([&](auto member) { values[std::string(parameter.name)] = *member(sampling); }, parameter.value);
+  ChatJson values;
+  GenerationParameters parameters = defaults.parameters;
+  for (const GenerationParameter& parameter : generation_parameters) {
+    if (!parameter.is_number()) continue;
+    ChatJson& value = values[std::string(parameter.name)];
+    if (const auto* const real = std::get_if<GenerationParameter::Member<double>>(&parameter.value)) {
+      value = *(*real)(parameters);
+    } else {
+      value = *std::get<GenerationParameter::Member<std::size_t>>(parameter.value)(parameters);
+    }
   }
   return values;
 }

@@ -49,19 +49,23 @@ void add_number(CommandOptions& command, const std::string& name, std::size_t& v
 }
 
 void add_limits(CommandOptions& command, HttpArguments& http) {
-  add_number(
-      command, "--drain", http.drain, "SECONDS", 0, most_seconds,
-      bilingual("time for running answers when the server is stopped", "停止服务器时，等待正在生成的回答的时间"));
+  add_number(command, "--drain", http.drain, "SECONDS", 0, most_seconds,
+             bilingual("time for running answers when the server is stopped; then they are truncated",
+                       "停止服务器时，等待正在生成的回答的时间；之后截断"));
   add_number(command, "--header-timeout", http.head_timeout, "SECONDS", 1, most_seconds,
-             bilingual("time for a client to send the header of a request", "客户端发送请求头的时限"));
+             bilingual("time for a client to send the header of a request; then status 408",
+                       "客户端发送请求头的时限；超时返回 408"));
   add_number(command, "--idle-timeout", http.idle_timeout, "SECONDS", 1, most_seconds,
              bilingual("time until a connection without requests is closed", "空闲连接多久后关闭"));
   add_number(command, "--max-connections", http.connections, "N", 1, 1'000'000,
-             bilingual("clients that may be connected at once", "同时连接的客户端数上限"));
+             bilingual("clients that may be connected at once; others get status 503",
+                       "同时连接的客户端数上限；更多客户端返回 503"));
   add_number(command, "--max-header", http.header_kb, "KB", 1, 1024,
-             bilingual("largest header of a request, in KB", "请求头的大小上限，单位 KB"));
-  add_number(command, "--max-body", http.body_mb, "MB", 1, 4096,
-             bilingual("largest body of a request, in MB", "请求体的大小上限，单位 MB"));
+             bilingual("largest header of a request, in KB; over it status 431, or 414 if its first line is too long",
+                       "请求头的大小上限，单位 KB；超出返回 431，若首行就过长则为 414"));
+  add_number(
+      command, "--max-body", http.body_mb, "MB", 1, 4096,
+      bilingual("largest body of a request, in MB; over it status 413", "请求体的大小上限，单位 MB；超出返回 413"));
   add_number(command, "--max-unread", http.unsent_kb, "KB", 1, 1024 * 1024,
              bilingual("streamed output kept for a slow client, in KB; the client is dropped if there is more",
                        "为读取缓慢的客户端暂存的流式输出上限，单位 KB；超出则断开"));

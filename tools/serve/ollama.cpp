@@ -22,7 +22,6 @@ namespace minimind {
 namespace {
 
 constexpr std::string_view lines_type = "application/x-ndjson";
-constexpr std::int64_t largest_count = largest_whole;
 constexpr std::size_t most_message_fields = 100;
 using Clock = std::chrono::steady_clock;
 
@@ -43,40 +42,21 @@ std::string time_text(std::chrono::system_clock::time_point time) {
                      parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec, fraction);
 }
 
-// -1 and -2 are Ollama's words for no limit but the context.
-std::optional<std::int64_t> integer(const BodyFields& fields, const char* name, std::int64_t least) {
-  const ChatJson* const value = fields.find(name);
-  if (!value) return std::nullopt;
-  const bool fits =
-      value->is_number_integer() && value->get<std::int64_t>() >= least && value->get<std::int64_t>() <= largest_count;
-  if (!fits) fields.fail(name, fmt::format("a whole number from {} to {}", least, largest_count));
-  return value->get<std::int64_t>();
-}
-
 // Ollama penalises the last tokens only, unless it is told otherwise.
 void check_penalties(const BodyFields& fields, const SamplingOptions& sampling) {
-  const auto last = integer(fields, "repeat_last_n", -1);
+  const ChatJson* const last = fields.find("repeat_last_n");
+  if (!last) return;
+  if (!last->is_number_integer() || *last < -1) fields.fail("repeat_last_n", "a whole number, -1 or more");
   const bool penalizes =
       sampling.repeat_penalty != 1 || sampling.presence_penalty != 0 || sampling.frequency_penalty != 0;
-  if (last && *last >= 0 && penalizes) {
-    fields.fail("repeat_last_n", "-1, because penalties are for the whole text");
-  }
+  if (*last >= 0 && penalizes) fields.fail("repeat_last_n", "-1, because penalties are for the whole text");
 }
 
 void read_options(const ChatJson& object, Request& request) {
   BodyFields fields(object, "options");
-  SamplingOptions& sampling = request.sampling;
-  fields.read_sampling(sampling);
-  check_penalties(fields, sampling);
-  if (const auto seed = integer(fields, "seed", -largest_count)) {
-    sampling.seed = static_cast<std::uint64_t>(*seed);
-    request.has_seed = true;
-  }
-  if (const auto count = integer(fields, "num_predict", -2)) {
-    request.max_tokens = static_cast<std::size_t>(*count < 0 ? largest_count : *count);
-  }
-  if (const auto context = fields.whole("num_ctx", 1, largest_count)) request.context = *context;
-  request.stop = fields.short_texts("stop");
+  fields.read_parameters(request, Dialect::ollama);
+  check_penalties(fields, request.sampling);
+  if (const auto context = fields.whole("num_ctx", 1, largest_whole)) request.context = *context;
   fields.require("mirostat", 0);
   fields.require("tfs_z", 1);
   fields.require("penalize_newline", true);
@@ -185,12 +165,8 @@ OllamaRequest read_ollama(OllamaRoute route, const ChatJson& object, const Reque
   BodyFields body(object);
   // Not in the braces of `request`: if this throws, GCC 12 destroys what the braces have built twice.
   std::string name = body.text("model").value_or("");
-  OllamaRequest request{.text = {.chat = true,
-                                 .plain_content = defaults.plain_content,
-                                 .sampling = defaults.sampling,
-                                 .max_tokens = defaults.max_tokens,
-                                 .grammar = defaults.grammar},
-                        .model = std::move(name)};
+  OllamaRequest request{.text = request_with(defaults), .model = std::move(name)};
+  request.text.chat = true;
   if (request.model.empty()) {
     throw RequestError("model is missing, expected a name that /api/tags lists", "model", "missing_required_parameter");
   }

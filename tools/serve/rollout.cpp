@@ -17,7 +17,6 @@ namespace minimind {
 namespace {
 
 constexpr std::size_t most_texts_of_rollout = 65536;
-constexpr std::size_t most_stop_tokens = 1000;  // with each of which every token is compared
 
 // What a rollout asks for beyond a completion.
 struct RolloutRequest {
@@ -57,14 +56,9 @@ void read_prompts(const BodyFields& body, RolloutRequest& request) {
 
 void read_sampling_params(const ChatJson& object, RolloutRequest& request) {
   BodyFields fields(object, "sampling_params");
-  SamplingOptions& sampling = request.texts.sampling;
-  sampling = sampling_off();
-  fields.read_sampling(sampling);
-  if (const auto seed = fields.whole("sampling_seed", 0, ~std::uint64_t{0})) {
-    sampling.seed = *seed;
-    request.texts.has_seed = true;
-  }
-  request.texts.max_tokens = fields.whole("max_new_tokens", 0, largest_whole).value_or(128);
+  request.texts.sampling = sampling_off();
+  request.texts.max_tokens = 128;
+  fields.read_parameters(request.texts, Dialect::sglang);
   request.texts.n = request.texts.best_of = fields.whole("n", 1, 1024).value_or(1);
   request.texts.ignore_eos = fields.flag("ignore_eos").value_or(false);
   if (const ChatJson* const ids = fields.find("stop_token_ids")) {
@@ -72,7 +66,6 @@ void read_sampling_params(const ChatJson& object, RolloutRequest& request) {
     if (!fits) fields.fail("stop_token_ids", fmt::format("a list of at most {} ids", most_stop_tokens));
     request.stop_tokens = ids->get<std::vector<std::int32_t>>();
   }
-  request.texts.stop = fields.short_texts("stop");
   fields.require("skip_special_tokens", true);
   fields.flag("spaces_between_special_tokens");
   fields.require("no_stop_trim", false);

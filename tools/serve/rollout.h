@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <memory>
 
 #include "runtime/chat/chat_json.h"
@@ -9,6 +10,9 @@
 #include "tools/serve/engine_thread.h"
 
 namespace minimind {
+
+// Of a text; with each of them every token is compared.
+inline constexpr std::size_t most_stop_tokens = 1000;
 
 // Answers SGLang's /generate, which MiniMind's trainer/rollout_engine.py calls: texts of prompts that are ids, with the
 // ids of their tokens and, with return_logprob, log-probabilities. `body` has input_ids (a list of ids, or a list of

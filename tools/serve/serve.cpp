@@ -3,6 +3,7 @@
 #include <filesystem>
 #include <memory>
 #include <string>
+#include <utility>
 #include <vector>
 
 #include "tools/http/server.h"
@@ -29,7 +30,7 @@ namespace {
 namespace fs = std::filesystem;
 
 struct ServeCommand : GenerationArguments {
-  ServeCommand() { max_tokens = 2048; }  // an answer with its thoughts, where batch has short texts
+  ServeCommand() { sampling.given.max_tokens = 2048; }  // an answer with its thoughts, where batch has short texts
 
   std::string chat_template;
   bool plain_content = false;
@@ -132,12 +133,11 @@ ModelShelf::Settings shelf_settings(const ServeCommand& command) {
 }
 
 ApiOptions api_options(const ServeCommand& command) {
-  return {.defaults = {.sampling = command.sampling.sampling(),
-                       .grammar = command.sampling.grammar(command.run.quiet),
-                       .max_tokens = command.max_tokens,
-                       .model_names = {},
-                       .plain_content = command.plain_content},
-          .seed = command.sampling.seed,
+  RequestDefaults defaults = defaults_of(command);
+  defaults.parameters.seed.reset();  // Api gives them
+  defaults.plain_content = command.plain_content;
+  return {.defaults = std::move(defaults),
+          .seed = command.sampling.given.seed,
           .requests = command.parallel.texts + command.queue,
           .text = command.text_kb << 10,
           .weights_folders = weights_folders(command),
@@ -222,8 +222,9 @@ void add_work_options(CommandOptions& command, ServeCommand& options) {
       ->check(a_folder);
   command
       .add_option("--max-text", options.text_kb,
-                  bilingual("largest text of a request, in KB: its prompts, messages, tools and schemas together",
-                            "单个请求的文本上限，单位 KB：提示词、消息、工具和 schema 合计"))
+                  bilingual("largest text of a request, in KB: its prompts, messages, tools and schemas together; over "
+                            "it status 413",
+                            "单个请求的文本上限，单位 KB：提示词、消息、工具和 schema 合计；超出返回 413"))
       ->group(server_group)
       ->type_name("KB")
       ->capture_default_str()
@@ -248,7 +249,7 @@ void add_work_options(CommandOptions& command, ServeCommand& options) {
 
 Command add_serve(CommandOptions& command) {
   auto options = std::make_shared<ServeCommand>();
-  options->add_to(command, limit_of_requests());
+  options->add_to(command);
   add_template(command, options->chat_template);
   add_plain_content(command, options->plain_content);
   options->parallel.add_to(command);

@@ -1,4 +1,4 @@
-// The table of sampling_parameters, and the places that cannot read it: each of them must name every parameter.
+// The table of generation_parameters, and the places that cannot read it: each of them must name every parameter.
 
 #include <gtest/gtest.h>
 
@@ -25,17 +25,18 @@ std::size_t count(const std::string& text, const std::string& part) {
 TEST(SamplingParameters, TheDefaultsAndWhatChangesNothingAreInTheirRanges) {
   EXPECT_NO_THROW(check(SamplingOptions()));
   EXPECT_NO_THROW(check(sampling_off()));
-  EXPECT_EQ(sampling_parameters[0].of(sampling_off()), 1) << sampling_parameters[0].name;
+  EXPECT_EQ(sampling_off().temperature, 1);
 }
 
 TEST(SamplingParameters, ANumberThatIsSetIsTheOneThatIsRead) {
-  for (const SamplingParameter& parameter : sampling_parameters) {
-    SamplingOptions options;
-    parameter.set(options, parameter.most);
-    EXPECT_EQ(parameter.of(options), parameter.most) << parameter.name;
-    for (const SamplingParameter& other : sampling_parameters) {
-      if (&other == &parameter) continue;
-      EXPECT_EQ(other.of(options), other.of({})) << parameter.name << " and " << other.name;
+  for (const GenerationParameter& parameter : generation_parameters) {
+    if (!parameter.is_number()) continue;
+    GenerationParameters parameters;
+    parameter.set(parameters, parameter.most);
+    EXPECT_EQ(parameter.of(parameters), parameter.most) << parameter.name;
+    for (const GenerationParameter& other : generation_parameters) {
+      if (&other == &parameter || !other.is_number()) continue;
+      EXPECT_EQ(other.of(parameters), other.of({})) << parameter.name << " and " << other.name;
     }
   }
 }
@@ -44,10 +45,10 @@ TEST(SamplingParameters, TheHeaderOfCAndThePackageOfPythonHaveThemAll) {
   const std::string header = contents("runtime/api/minimind.h"),
                     library = contents("tools/python/minimind_cpp/_library.py"),
                     arguments = contents("tools/python/minimind_cpp/_arguments.py");
-  for (const SamplingParameter& parameter : sampling_parameters) {
+  for (const GenerationParameter& parameter : generation_parameters) {
     const std::string name(parameter.name), quoted = "\"" + name + "\"";
     EXPECT_GE(count(header, name), 1u) << name;
-    EXPECT_EQ(count(library, quoted), 1u) << name;
+    EXPECT_EQ(count(library, "(" + quoted + ", "), 1u) << name;
     EXPECT_GE(count(arguments, quoted), 1u) << name;
   }
 }

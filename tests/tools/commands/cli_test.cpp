@@ -360,6 +360,7 @@ TEST_F(Cli, GenerateContinuesBosTokenAndTheTextUnlessRaw) {
   expected.insert(expected.begin(), 1);
   EXPECT_EQ(prompt_of(as_text), expected);
   EXPECT_NE(as_text.err.find("the prompt is '<|im_start|>' and the text"), std::string::npos) << as_text.err;
+  EXPECT_EQ(as_text.err.find("chat template"), std::string::npos) << as_text.err;
   EXPECT_EQ(prompt_of(run("generate -f " + path("text") + rest)), expected);
   EXPECT_EQ(prompt_of(run("generate" + rest + " < " + path("text"))), expected);
   EXPECT_EQ(prompt_of(run("generate -p '<|im_start|>山居'" + rest)), expected) << "once";

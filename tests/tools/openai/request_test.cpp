@@ -72,7 +72,7 @@ TEST(Request, ReadsEveryField) {
   EXPECT_EQ(chat.max_tokens, 6u);
   EXPECT_EQ(chat.sampling.top_k, 5u);
   EXPECT_EQ(chat.sampling.dry.multiplier, 0.8);
-  EXPECT_EQ(chat.sampling.seed, ~std::uint64_t{0});
+  EXPECT_EQ(chat.seed, ~std::uint64_t{0});
   EXPECT_EQ(chat.sampling.logit_bias.size(), 1u);
   EXPECT_EQ(chat.stop, (std::vector<std::string>{"a", "b"}));
   EXPECT_EQ(chat.logprobs, 3u);

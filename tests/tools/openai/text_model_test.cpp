@@ -32,13 +32,18 @@ const TextModel& poet() {
 }
 
 Request chat_of(const std::string& content) {
-  Request request{.chat = true, .max_tokens = 4};
+  Request request = request_with({});
+  request.chat = true;
+  request.max_tokens = 4;
   request.messages = {{.role = Role::user, .content = content}};
   return request;
 }
 
 Request completion_of(const std::string& text) {
-  return {.prompts = {{.text = text}}, .max_tokens = 4};
+  Request request = request_with({});
+  request.prompts = {{.text = text}};
+  request.max_tokens = 4;
+  return request;
 }
 
 // The field that an error of a request names, and its message.
@@ -88,7 +93,8 @@ TEST(TextModel, EstimatesTheMemoryOfItsWeights) {
 }
 
 TEST(TextModel, NamesTheFieldOfARequestThatDoesNotFit) {
-  Request tokens{.prompts = {{.tokens = {1, 999'999}}}, .max_tokens = 1};
+  Request tokens = completion_of("");
+  tokens.prompts = {{.tokens = {1, 999'999}}};
   EXPECT_EQ(error_about(tokens).first, "prompt");
   Request longer = completion_of("a");
   longer.prompts[0].tokens.assign(poet().llm().positions, 5);
@@ -128,8 +134,7 @@ TEST(TextModel, GivesEachTextItsSeed) {
     return all;
   };
   EXPECT_EQ(seeds(), (std::vector<std::uint64_t>{100, 101, 102, 103}));
-  request.has_seed = true;
-  request.sampling.seed = 7;
+  request.seed = 7;
   EXPECT_EQ(seeds(), (std::vector<std::uint64_t>{7, 8, 9, 10}));
 }
 

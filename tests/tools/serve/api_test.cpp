@@ -49,7 +49,7 @@ const TextModel& demo_model() {
 
 ApiOptions options() {
   ApiOptions options;
-  options.defaults.max_tokens = 16;
+  options.defaults.parameters.max_tokens = 16;
   options.seed = 7;
   options.weights_folders = {MINIMIND_SOURCE_DIR "/weights", MINIMIND_SOURCE_DIR "/tests"};
   return options;
@@ -129,9 +129,10 @@ class ApiTest : public testing::Test {
 // The text of a completion as generate() makes it.
 std::string text_alone(const std::string& prompt, std::uint64_t seed, std::size_t max_tokens) {
   const TextModel& model = demo_model();
-  Request request{.prompts = {{.text = prompt}}, .max_tokens = max_tokens};
-  request.sampling.seed = seed;
-  request.has_seed = true;
+  Request request;
+  request.prompts = {{.text = prompt}};
+  request.max_tokens = max_tokens;
+  request.seed = seed;
   const TextTask task = model.tasks(request, 0, 0).front();
   Forward forward = model.llm().forward(64, model.llm().positions);
   Context context = model.llm().context(task.capacity);
@@ -1008,13 +1009,13 @@ TEST_F(ApiTest, TakesTheSamplingParametersOfTheCommandLineOnEveryRoute) {
   for (const char* const penalty : {"repeat_penalty", "repetition_penalty"}) {
     parameters[penalty] = 5;
     Json openai = parameters;
-    openai["max_tokens"] = 2;
+    openai.update({{"max_tokens", 2}, {"seed", INT64_MIN}, {"stop", "x"}});
     EXPECT_EQ(complete(openai)->status(), 200) << penalty;
     Json sglang = parameters;
-    sglang["max_new_tokens"] = 2;
+    sglang.update({{"max_new_tokens", 2}, {"sampling_seed", INT64_MIN}, {"stop", "x"}});
     EXPECT_EQ(post_and_wait("/generate", {{"text", "江"}, {"sampling_params", sglang}})->status(), 200) << penalty;
     Json ollama = parameters;
-    ollama["num_predict"] = 2;
+    ollama.update({{"num_predict", 2}, {"seed", INT64_MIN}, {"stop", "x"}});
     EXPECT_EQ(post_and_wait("/api/generate", {{"model", "minimind"}, {"prompt", "江"}, {"options", ollama}})->status(),
               200)
         << penalty;
@@ -1023,6 +1024,30 @@ TEST_F(ApiTest, TakesTheSamplingParametersOfTheCommandLineOnEveryRoute) {
   EXPECT_EQ(
       post_and_wait("/generate", {{"text", "江"}, {"sampling_params", {{"typical_p", 2}}}})->json()["error"]["message"],
       "sampling_params.typical_p is 2, expected a number, 0 to 1");
+}
+
+TEST_F(ApiTest, TakesTheParametersOfAnApiByItsNamesAlone) {
+  const auto refused = [&](const std::string& path, const Json& body) {
+    const auto answer = post_and_wait(path, body);
+    EXPECT_EQ(answer->status(), 400) << body << answer->body();
+    return answer->body();
+  };
+  for (const char* const name : {"max_tokens", "max_completion_tokens", "num_predict", "seed"}) {
+    refused("/generate", {{"text", "a"}, {"sampling_params", {{name, 1}}}});
+  }
+  for (const char* const name : {"max_tokens", "max_completion_tokens", "max_new_tokens", "sampling_seed"}) {
+    refused("/api/generate", {{"model", "minimind"}, {"prompt", "a"}, {"options", {{name, 1}}}});
+  }
+  for (const char* const name : {"max_new_tokens", "num_predict", "sampling_seed"}) {
+    refused("/v1/completions", {{"prompt", "a"}, {name, 1}});
+  }
+  EXPECT_NE(refused("/api/generate", {{"model", "minimind"}, {"prompt", "a"}, {"options", {{"num_predict", -3}}}})
+                .find("options.num_predict is -3, expected a whole number, -2 to 1073741824"),
+            std::string::npos);
+  EXPECT_NE(chat({{"max_completion_tokens", 0}})
+                ->body()
+                .find("max_completion_tokens is 0, expected a whole number, 1 to 1073741824"),
+            std::string::npos);
 }
 
 TEST_F(ApiTest, TakesBothNamesOfAParameterOnlyWithOneValue) {
@@ -1289,7 +1314,7 @@ TEST_F(ApiTest, ChecksFieldsOfOllamaByTheirNames) {
       {{{"messages", {message}}, {"options", {1}}}, "options"},
       {{{"messages", {message}}, {"options", {{"num_ctx", 1 << 30}}}}, "options.num_ctx"},
       {{{"messages", {message}}, {"options", {{"num_predict", -3}}}}, "options.num_predict"},
-      {{{"messages", {message}}, {"options", {{"seed", 1LL << 31}}}}, "options.seed"},
+      {{{"messages", {message}}, {"options", {{"seed", 1.5}}}}, "options.seed"},
       {{{"messages", {message}}, {"options", {{"stop", 1}}}}, "options.stop"},
       {{{"messages", {message}}, {"options", {{"mirostat", 1}}}}, "options.mirostat"},
       {{{"messages", {message}}, {"options", {{"tempreature", 1}}}}, "tempreature"},

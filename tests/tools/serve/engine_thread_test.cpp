@@ -109,7 +109,9 @@ class EngineThreadTest : public testing::Test {
   TextJob job(
       std::size_t number, std::size_t max_tokens, const std::function<void()>& on_text = {},
       const std::function<void(TextTask&)>& change = [](TextTask&) {}) {
-    Request request{.prompts = {{.tokens = {7, static_cast<std::int32_t>(10 + number)}}}, .max_tokens = max_tokens};
+    Request request;
+    request.prompts = {{.tokens = {7, static_cast<std::int32_t>(10 + number)}}};
+    request.max_tokens = max_tokens;
     request.ignore_eos = true;
     TextTask task = small_model().tasks(request, number, 0).front();
     change(task);

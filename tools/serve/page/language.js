@@ -123,7 +123,6 @@ const TEXTS = {
   stopTexts: ['Stop at', '停止文本'],
   stopTextsHint: ['One text per line', '每行一个'],
   randomSeed: ['random', '随机'],
-  automatic: ['automatic', '自动'],
   outOfRange: ['expected {} to {}', '应为 {} 到 {}'],
   text: ['Text', '文本'],
   textHint: ['A text to continue, exactly as it is', '要续写的文本，原样使用'],

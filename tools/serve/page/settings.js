@@ -4,10 +4,12 @@ import {byId, element, iconButton} from './elements.js';
 import {t} from './language.js';
 import {read, write} from './storage.js';
 
-// MiniMind's defaults are shown where the server does not report its own. tests/tools/options/pages_test.cpp writes the
-// lines between the marks.
+// These defaults are shown where the server does not report its own. tests/tools/serve/pages_test.cpp writes the lines
+// between the marks.
 // <parameters of the page>
 const PARAMETERS = {
+  max_tokens: {value: 2048, least: 0, most: 1073741824, whole: true},
+  seed: {least: 0, most: Number.MAX_SAFE_INTEGER, whole: true},
   temperature: {value: 0.85, least: 0, most: 1000000, whole: false},
   top_k: {value: 50, least: 0, most: 1073741824, whole: true},
   typical_p: {value: 1, least: 0, most: 1, whole: false},
@@ -20,7 +22,6 @@ const PARAMETERS = {
   dry_base: {value: 1.75, least: 1, most: 1000000, whole: false},
   dry_allowed_length: {value: 2, least: 0, most: 1073741824, whole: true},
   dry_penalty_last_n: {value: 64, least: 0, most: 1073741824, whole: true},
-  max_tokens: {least: 1, most: 1073741824, whole: true},
 };
 // <end>
 
@@ -29,14 +30,14 @@ const FIELDS = [
   {name: 'temperature', slides: 2, step: 0.05},
   {name: 'top_p', slides: 1, step: 0.01},
   {name: 'top_k'},
-  {name: 'max_tokens', hint: 'automatic'},
+  {name: 'max_tokens', least: 1},
   {name: 'min_p', more: true},
   {name: 'typical_p', more: true},
   {name: 'repeat_penalty', more: true},
   {name: 'presence_penalty', more: true},
   {name: 'frequency_penalty', more: true},
   {name: 'dry_multiplier', more: true},
-  {name: 'seed', hint: 'randomSeed', least: 0, most: Number.MAX_SAFE_INTEGER, whole: true, more: true},
+  {name: 'seed', hint: 'randomSeed', more: true},
 ].map((field) => ({...PARAMETERS[field.name], ...field}));
 
 let changed = read('sampling') ?? {};

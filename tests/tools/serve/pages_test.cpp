@@ -7,16 +7,20 @@
 //   <!-- fields -->                                              the same, as fields of a request
 //   <!-- weight types -->                                        what becomes of each type of weights
 //   <!-- end -->
-// The marks 选项, 参数, 字段 and 权重类型 are for Chinese. In JavaScript, the marks are lines that start with //.
+// The marks 选项, 参数, 字段 and 权重类型 are for Chinese. In JavaScript, the marks are lines that start with //. In
+// the middle of a line, a number is written if it stands between these:
+//   <!-- value: stop strings -->64<!-- / -->                      a limit that no option sets
 
 #include <fmt/format.h>
 #include <gtest/gtest.h>
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <chrono>
 #include <cstdlib>
 #include <fstream>
 #include <iterator>
+#include <map>
 #include <sstream>
 #include <string>
 #include <string_view>
@@ -25,8 +29,13 @@
 
 #include "runtime/engine/packed_matrix.h"
 #include "runtime/generate/sampling_options.h"
+#include "tools/http/settings.h"
+#include "tools/openai/body_fields.h"
+#include "tools/openai/text_model.h"
 #include "tools/options/command_line.h"
 #include "tools/options/help.h"
+#include "tools/serve/api.h"
+#include "tools/serve/rollout.h"
 #include "tools/terminal/language.h"
 #include "weights/tensor/dtype.h"
 #include "weights/tensor/weight_types.h"
@@ -34,14 +43,15 @@
 namespace minimind {
 namespace {
 
-std::string option_name(const SamplingParameter& parameter) {
+std::string option_name(const GenerationParameter& parameter) {
   std::string option = "--" + std::string(parameter.name);
   std::ranges::replace(option, '_', '-');
   return option;
 }
 
 bool is_parameter(const CLI::Option& option) {
-  return std::ranges::any_of(sampling_parameters, [&](const auto& one) { return option.check_name(option_name(one)); });
+  return std::ranges::any_of(generation_parameters,
+                             [&](const auto& one) { return option.check_name(option_name(one)); });
 }
 
 std::string cell(std::string text) {
@@ -97,18 +107,74 @@ std::string table_of_options(const std::string& asked) {
   return table;
 }
 
+// The option of a parameter in each command that has one.
+using ParameterOptions = std::vector<std::pair<std::string, const CLI::Option*>>;
+
+ParameterOptions options_of(const CommandLine& command_line, const GenerationParameter& parameter) {
+  ParameterOptions options;
+  for (const CLI::App* const command : command_line.app().get_subcommands({})) {
+    const CLI::Option* const option = command->get_option_no_throw(option_name(parameter));
+    if (option) options.emplace_back(command->get_name(), option);
+  }
+  return options;
+}
+
+std::string default_of(const ParameterOptions& options, std::string_view command) {
+  const auto found = std::ranges::find(options, command, &ParameterOptions::value_type::first);
+  return found == options.end() ? "" : found->second->get_default_str();
+}
+
+// Returns the default of the first command, and those of the others where they differ.
+std::string defaults_of(const ParameterOptions& options) {
+  const std::string usual = options.front().second->get_default_str();
+  std::string text = usual;
+  for (const auto& [command, option] : options) {
+    if (option->get_default_str() != usual) text += fmt::format("; {}: {}", command, option->get_default_str());
+  }
+  return text;
+}
+
+std::string range_of(const GenerationParameter& parameter, bool as_field) {
+  const bool english = language() == Language::english;
+  if (parameter.name == "seed") return english ? "64 bits" : "64 位";
+  if (parameter.is_number()) {
+    return english ? parameter.range()
+                   : fmt::format("{}{} 到 {}", parameter.or_zero ? "0，或 " : "", parameter.least, parameter.most);
+  }
+  if (!as_field) return "";
+  return fmt::format(fmt::runtime(english ? "up to {} strings of {} bytes" : "最多 {} 个字符串，每个 {} 字节"),
+                     BodyFields::most_short_texts, BodyFields::longest_short_text);
+}
+
+// Returns the names of a parameter's field: in OpenAI's API, and in others that have a name of their own for it.
+std::string fields_of(const GenerationParameter& parameter) {
+  const bool english = language() == Language::english;
+  std::string text = fmt::format("`{}`", fmt::join(names_of(parameter, Dialect::openai), english ? "`, `" : "`、`"));
+  for (const auto& [api, name] : {std::pair{"`/generate`", parameter.sglang}, {"Ollama", parameter.ollama}}) {
+    if (!name.empty()) text += fmt::format(fmt::runtime(english ? "; {}: `{}`" : "；{}：`{}`"), api, name);
+  }
+  return text;
+}
+
 std::string table_of_parameters(bool as_fields) {
   const bool english = language() == Language::english;
+  const CommandLine command_line;
+  const std::size_t commands = options_of(command_line, generation_parameters[0]).size();
   std::string table = english ? fmt::format("| {} | range | default | does |\n", as_fields ? "field" : "option")
                               : fmt::format("| {} | 范围 | 默认值 | 作用 |\n", as_fields ? "字段" : "选项");
   table += "|---|---|---|---|\n";
-  for (const SamplingParameter& parameter : sampling_parameters) {
-    std::string name = fmt::format("`{}`", as_fields ? std::string(parameter.name) : option_name(parameter));
-    if (as_fields && !parameter.alias.empty()) name += fmt::format("{}`{}`", english ? ", " : "、", parameter.alias);
-    const std::string range =
-        fmt::format("{}{} 到 {}", parameter.or_zero ? "0，或 " : "", parameter.least, parameter.most);
-    table += fmt::format("| {} | {} | {} | {} |\n", name, english ? parameter.range() : range, parameter.of({}),
-                         english ? parameter.help : parameter.chinese_help);
+  for (const GenerationParameter& parameter : generation_parameters) {
+    const ParameterOptions options = options_of(command_line, parameter);
+    std::string label = label_of(*options.front().second), does(english ? parameter.help : parameter.chinese_help);
+    label.erase(0, label.find_first_not_of(' '));
+    if (!as_fields && options.size() < commands) {
+      std::vector<std::string> names;
+      for (const auto& [command, option] : options) names.push_back(command);
+      does += fmt::format(fmt::runtime(english ? " (only {})" : "（仅 {}）"), fmt::join(names, english ? ", " : "、"));
+    }
+    table += fmt::format("| {} | {} | {} | {} |\n", as_fields ? fields_of(parameter) : fmt::format("`{}`", label),
+                         range_of(parameter, as_fields),
+                         as_fields ? default_of(options, "serve") : defaults_of(options), does);
   }
   return table;
 }
@@ -132,13 +198,54 @@ std::string table_of_weight_types() {
   return table;
 }
 
+// The numbers, with the defaults of the server.
 std::string script_of_parameters() {
+  const CommandLine command_line;
   std::string lines = "const PARAMETERS = {\n";
-  for (const SamplingParameter& parameter : sampling_parameters) {
-    lines += fmt::format("  {}: {{value: {}, least: {}, most: {}, whole: {}}},\n", parameter.name, parameter.of({}),
+  for (const GenerationParameter& parameter : generation_parameters) {
+    if (parameter.name == "seed") lines += "  seed: {least: 0, most: Number.MAX_SAFE_INTEGER, whole: true},\n";
+    if (!parameter.is_number()) continue;
+    lines += fmt::format("  {}: {{value: {}, least: {}, most: {}, whole: {}}},\n", parameter.name,
+                         default_of(options_of(command_line, parameter), "serve"),
                          parameter.or_zero ? 0 : parameter.least, parameter.most, parameter.value.index() == 1);
   }
-  return lines + fmt::format("  max_tokens: {{least: 1, most: {}, whole: true}},\n}};\n", largest_whole);
+  return lines + "};\n";
+}
+
+// Limits that no option sets.
+const std::map<std::string, std::size_t>& values() {
+  using std::chrono::seconds;
+  const auto in_seconds = [](std::chrono::milliseconds time) { return static_cast<std::size_t>(time / seconds(1)); };
+  static const HttpSettings http;
+  static const std::map<std::string, std::size_t> values{
+      {"header fields", http.request.fields},
+      {"MB of bodies", http.body_memory >> 20},
+      {"KB of a body", body_step >> 10},
+      {"seconds for a body", in_seconds(http.body_timeout)},
+      {"seconds for an answer", in_seconds(http.stall_timeout)},
+      {"stop strings", BodyFields::most_short_texts},
+      {"bytes of a stop string", BodyFields::longest_short_text},
+      {"stop tokens", most_stop_tokens},
+      {"MB of texts", most_copied_bytes >> 20},
+      {"MB of waiting bodies", ApiOptions().waiting_bytes >> 20},
+  };
+  return values;
+}
+
+// Returns the line with its values, and adds their names to `marks`.
+std::string with_values(std::string line, std::vector<std::string>& marks) {
+  const std::string begin = "<!-- value: ", close = " -->", end = "<!-- / -->";
+  for (std::size_t at = line.find(begin); at != std::string::npos; at = line.find(begin, at + 1)) {
+    const std::size_t name_at = at + begin.size(), name_end = line.find(close, name_at);
+    const std::size_t from = name_end + close.size(), to = line.find(end, from);
+    const std::string name = line.substr(name_at, name_end - name_at);
+    EXPECT_NE(to, std::string::npos) << line;
+    EXPECT_TRUE(values().contains(name)) << name;
+    if (to == std::string::npos || !values().contains(name)) return line;
+    line.replace(from, to - from, std::to_string(values().at(name)));
+    marks.push_back(name);
+  }
+  return line;
 }
 
 // Returns what stands below a mark, whose words are given.
@@ -174,7 +281,7 @@ std::string rewritten(const std::string& page, std::vector<std::string>& marks) 
   for (std::string line; std::getline(lines, line);) {
     line += '\n';
     const bool is_end = line == end;
-    if (!inside || is_end) text += line;
+    if (!inside || is_end) text += with_values(line, marks);
     if (is_end) inside = false;
     if (is_end || inside || !line.starts_with(begin) || !line.ends_with(close)) continue;
     const std::string mark = line.substr(begin.size(), line.size() - begin.size() - close.size());
@@ -202,6 +309,8 @@ TEST(Pages, SayWhatTheProgramSaysInBothLanguages) {
        {"parameters", "参数", "fields", "字段", "weight types", "权重类型", "parameters of the page"}) {
     EXPECT_EQ(std::ranges::count(marks, mark), 1) << mark;
   }
+  for (const auto& [name, value] : values())
+    EXPECT_GE(std::ranges::count(marks, name), 2) << "in two languages: " << name;
 }
 
 }  // namespace

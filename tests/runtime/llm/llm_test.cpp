@@ -1,0 +1,64 @@
+#include "runtime/llm/llm.h"
+
+#include <gtest/gtest.h>
+
+#include <memory>
+#include <string>
+#include <vector>
+
+#include "runtime/grammar/gbnf.h"
+#include "weights/checkpoint/open_checkpoint.h"
+
+namespace minimind {
+namespace {
+
+// The demo, with its tokenizer and chat template.
+LLM poet() {
+  const std::string folder = MINIMIND_SOURCE_DIR "/weights/demo";
+  HugePageArena memory;
+  LLM llm = load_llm(open_checkpoint(folder + "/model.pth", {}), {.threads = 1}, memory);
+  llm.read_text_parts(folder + "/tokenizer.json", "");
+  return llm;
+}
+
+TEST(Llm, FillsTheOptionsOfATextFromItsParameters) {
+  const LLM llm = poet();
+  GenerationParameters parameters;
+  parameters.max_tokens = 7;
+  parameters.stop = {"x"};
+  parameters.seed = 5;
+  parameters.sampling.top_k = 3;
+  const GenerateOptions options = llm.generate_options(parameters, false);
+  EXPECT_EQ(options.max_tokens, 7u);
+  EXPECT_EQ(options.stop, std::vector<std::string>{"x"});
+  EXPECT_EQ(options.sampling.seed, 5u);
+  EXPECT_EQ(options.sampling.top_k, 3u);
+  EXPECT_EQ(options.end_tokens, llm.end_tokens());
+  EXPECT_FALSE(options.end_tokens.empty());
+  EXPECT_TRUE(options.text_tokens.empty());
+  EXPECT_FALSE(options.constraint);
+}
+
+TEST(Llm, AnAnswerHasTheTagsOfThoughtsAndCalls) {
+  const LLM llm = poet();
+  EXPECT_EQ(llm.generate_options({}, true).text_tokens, llm.tag_tokens);
+  EXPECT_FALSE(llm.tag_tokens.empty());
+}
+
+TEST(Llm, NoTokenEndsATextIfThatIsAskedFor) {
+  EXPECT_TRUE(poet().generate_options({.ignore_eos = true}, false).end_tokens.empty());
+}
+
+TEST(Llm, ATextOfAGrammarIsConstrainedToIt) {
+  const LLM llm = poet();
+  const auto grammar = std::make_shared<const Grammar>(parse_grammar("root ::= \"a\"", "test"));
+  const GenerateOptions options = llm.generate_options({}, false, grammar);
+  ASSERT_TRUE(options.constraint);
+  const std::vector<std::int32_t> ends = llm.end_tokens();
+  const auto constraint = options.constraint({*llm.tokenizer, llm.config.vocab_size, ends, 4});
+  EXPECT_TRUE(constraint->conforms("a"));
+  EXPECT_FALSE(constraint->conforms("b"));
+}
+
+}  // namespace
+}  // namespace minimind
