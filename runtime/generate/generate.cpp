@@ -31,11 +31,8 @@ TokenScore score_token(std::span<const float> logits, std::int32_t token, std::s
   std::vector<std::int32_t> ids(top > 0 ? logits.size() : 0);
   std::iota(ids.begin(), ids.end(), 0);
   top = std::min(top, ids.size());
-  const auto logit_of = [&](std::int32_t id) { return logits[static_cast<std::size_t>(id)]; };
-  std::partial_sort(ids.begin(), ids.begin() + static_cast<std::ptrdiff_t>(top), ids.end(),
-                    [&](std::int32_t a, std::int32_t b) {
-                      return logit_of(a) > logit_of(b) || (logit_of(a) == logit_of(b) && a < b);
-                    });
+  const auto rank = [&](std::int32_t id) { return std::pair(-logits[static_cast<std::size_t>(id)], id); };
+  std::ranges::partial_sort(ids, ids.begin() + static_cast<std::ptrdiff_t>(top), {}, rank);
   for (std::size_t i = 0; i < top; ++i) score.top.push_back(scored(ids[i]));
   return score;
 }
@@ -124,8 +121,7 @@ void TextStream::finish() {
 }
 
 bool TextStream::is_text(std::int32_t token) const {
-  return !tokenizer_->is_special(token) ||
-         std::find(text_tokens_.begin(), text_tokens_.end(), token) != text_tokens_.end();
+  return !tokenizer_->is_special(token) || std::ranges::count(text_tokens_, token) > 0;
 }
 
 void TextStream::show(const std::string& piece) {

@@ -18,10 +18,8 @@ void check(std::vector<LogitBias> biases) {
     throw UsageError(
         fmt::format("logit_bias is {}, expected {} to {}, or -inf", bias.bias, -largest_term, largest_term));
   }
-  const auto before = [](const LogitBias& a, const LogitBias& b) { return a.token < b.token; };
-  const auto same = [](const LogitBias& a, const LogitBias& b) { return a.token == b.token; };
-  std::sort(biases.begin(), biases.end(), before);
-  const auto twice = std::adjacent_find(biases.begin(), biases.end(), same);
+  std::ranges::sort(biases, {}, &LogitBias::token);
+  const auto twice = std::ranges::adjacent_find(biases, {}, &LogitBias::token);
   if (twice != biases.end()) throw UsageError(fmt::format("logit_bias of token {} is repeated", twice->token));
 }
 
