@@ -67,7 +67,7 @@ TokenTrie::Part trie_of(TextKind kind, const Texts& texts) {
     part.tokens.push_back(token);
     part.mask.resize(std::max(part.mask.size(), static_cast<std::size_t>(token) + 1));
     part.mask[static_cast<std::size_t>(token)] = 1;
-    std::uint16_t height = 0;
+    std::uint32_t height = 0;
     for (std::size_t i = text.size(); i-- > 0;) {
       nodes[path[i]].height = std::max(nodes[path[i]].height, height);
       if (starts_character(text[i])) ++height;

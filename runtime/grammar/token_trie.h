@@ -32,7 +32,7 @@ class TokenTrie {
   struct Node {
     std::uint8_t byte;
     bool starts_character;
-    std::uint16_t height;       // the most characters that begin after it
+    std::uint32_t height;       // the most characters that begin after it
     std::uint32_t depth;        // 1 for the first byte of a text
     std::uint32_t after;        // the first node after this node's descendants
     std::uint32_t first_token;  // in `tokens`; those of the descendants follow
@@ -42,9 +42,9 @@ class TokenTrie {
     TextKind kind;
     std::vector<Node> nodes;
     std::vector<std::int32_t> tokens;
-    std::uint16_t height = 0;  // the most characters of a text
+    std::uint32_t height = 0;  // the most characters of a text
     // Of this part and those before it, whose texts are of this kind, too.
-    std::uint16_t height_so_far = 0;
+    std::uint32_t height_so_far = 0;
     std::vector<std::uint8_t> mask;  // 1 for each of the tokens, by its id
     // The tokens by their number of characters: those of at most n are the first of_length[n].
     std::vector<std::int32_t> by_length;

@@ -1,5 +1,6 @@
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <cstdint>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -107,6 +108,18 @@ TEST_F(MaskTest, AllowTheTokensThatCanFollow) {
     SCOPED_TRACE(c.schema);
     expect_masks(std::make_shared<const Grammar>(parse_grammar(c.schema, "g")), c.text);
   }
+}
+
+// Characters are counted in 32 bits: 65,541 of them are not 5.
+TEST(TokenTrie, CountsTheCharactersOfALongText) {
+  const std::string text(65541, 'a');
+  const TokenTrie trie({{"a", 0}, {text, 1}});
+  std::uint32_t height = 0;
+  for (const TokenTrie::Part& part : trie.parts()) {
+    height = std::max<std::uint32_t>(height, part.height);
+    if (part.height > 0) EXPECT_EQ(part.of_length.size(), part.height + std::size_t{1});
+  }
+  EXPECT_EQ(height, text.size());
 }
 
 }  // namespace
