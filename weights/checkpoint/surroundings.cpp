@@ -41,7 +41,8 @@ std::vector<Surroundings> surroundings(const std::string& checkpoint_path) {
     if (checkpoint.empty()) continue;  // the file does not exist
     const std::string folder = is_folder(checkpoint_path) ? checkpoint : parent_path(checkpoint);
     places.push_back(
-        {folder, {join_path(folder, "../model"), join_path(named_parent(folder), "model"), join_path(folder, "model")}});
+        {folder,
+         {join_path(folder, "../model"), join_path(named_parent(folder), "model"), join_path(folder, "model")}});
   }
   return places;
 }
