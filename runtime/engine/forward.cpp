@@ -39,7 +39,7 @@ Forward::Forward(const Model& model, const kernels::Table& kernels, std::size_t 
                  std::size_t max_positions)
     : model_(model),
       kernels_(kernels),
-      threads_(threads),
+      team_(threads),
       max_tokens_(max_tokens),
       max_positions_(max_positions),
       slots_per_token_(slots_per_token(model.config)),
@@ -88,7 +88,7 @@ void Forward::run(std::span<const Piece> pieces, Matrix<float> logits) {
     worker.begin(Operation::lm_head);
     matmul(kernels_, output, n, logits, worker);
   };
-  run_team(threads_, body, pass.threads());
+  run_team(team_, body, pass.threads());
   if (cancelled_) throw Cancelled();
   for (const Piece& piece : pieces) piece.context->append(piece.tokens);
 }

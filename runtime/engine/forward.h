@@ -11,6 +11,7 @@
 #include "runtime/engine/model.h"
 #include "runtime/engine/profile.h"
 #include "runtime/engine/scratch.h"
+#include "runtime/engine/thread_team.h"
 #include "runtime/kernels/kernels.h"
 
 namespace minimind {
@@ -43,12 +44,14 @@ class Forward {
   // Adds the time of all later passes to `profile`, unless it is null. It must have as many threads as this and must
   // outlive its use.
   void set_profile(Profile* profile) {
-    assert(!profile || profile->single.threads.size() == threads_);
+    assert(!profile || profile->single.threads.size() == threads());
     profile_ = profile;
   }
 
   std::size_t max_tokens() const { return max_tokens_; }
-  std::size_t threads() const { return threads_; }
+  std::size_t threads() const { return team_.most(); }
+  // Returns how many of them the next pass will use: see TeamSize.
+  std::size_t team_size() const { return team_.threads(); }
   const Model& model() const { return model_; }
 
  private:
@@ -70,7 +73,7 @@ class Forward {
 
   const Model& model_;
   const kernels::Table& kernels_;
-  std::size_t threads_;
+  TeamSize team_;
   std::size_t max_tokens_;
   std::size_t max_positions_;
   std::size_t slots_per_token_;

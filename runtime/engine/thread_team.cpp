@@ -85,11 +85,14 @@ class Team {
     for (std::thread& thread : threads_) thread.join();
   }
 
-  void run(const TeamCall& call) {
+  std::chrono::nanoseconds run(const TeamCall& call) {
+    Barrier barrier(threads_.size() + 1);
     call_ = &call;
+    barrier_of_call_ = &barrier;
     barrier_->wait();
-    call(0, threads_.size() + 1, *barrier_);
+    call(0, threads_.size() + 1, barrier);
     barrier_->wait();
+    return barrier.slept();
   }
 
  private:
@@ -99,7 +102,7 @@ class Team {
     while (true) {
       barrier_->wait();
       if (!call_) return;
-      (*call_)(index, count, *barrier_);
+      (*call_)(index, count, *barrier_of_call_);
       barrier_->wait();
     }
   }
@@ -108,6 +111,7 @@ class Team {
   std::optional<Barrier> barrier_;
   std::latch started_{1};
   const TeamCall* call_ = nullptr;
+  Barrier* barrier_of_call_ = nullptr;
 };
 
 struct KeptTeam {
@@ -134,7 +138,29 @@ void Barrier::wait() noexcept {
     if (round_.load(std::memory_order_acquire) != round) return;
     pause_briefly();
   }
+  const auto start = std::chrono::steady_clock::now();
   round_.wait(round, std::memory_order_acquire);
+  slept_.fetch_add(static_cast<std::uint64_t>((std::chrono::steady_clock::now() - start).count()),
+                   std::memory_order_relaxed);
+}
+
+void TeamSize::note(Clock::duration whole, Clock::duration slept, Clock::time_point now) {
+  if (threads_ < most_ && now >= rests_until_) {
+    ++threads_;
+    whole_ = slept_ = {};
+    return;
+  }
+  whole_ += whole;
+  slept_ += slept;
+  if (whole_ < shortest_trial) return;
+  if (slept_ * threads_ > whole_) {
+    --threads_;
+    rests_until_ = now + rest_;
+    rest_ = std::min(2 * rest_, longest_rest);
+  } else if (threads_ == most_) {
+    rest_ = std::max(rest_ / 2, shortest_rest);
+  }
+  whole_ = slept_ = {};
 }
 
 std::size_t default_threads() {
@@ -150,13 +176,13 @@ void end_team() {
 
 #else
 
-void call_on_team(std::size_t threads, const TeamCall& call) {
+std::chrono::nanoseconds call_on_team(std::size_t threads, const TeamCall& call) {
   if (kept.threads != threads) {
     end_team();
     kept.team.emplace(threads);
     kept.threads = threads;
   }
-  kept.team->run(call);
+  return kept.team->run(call);
 }
 
 void end_team() {

@@ -5,6 +5,7 @@
 #endif
 
 #include <atomic>
+#include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
@@ -32,11 +33,39 @@ class Barrier {
   explicit Barrier(std::size_t count);
   void wait() noexcept;
 
+  // Returns for how long a thread has slept here, as the mean of those that did not come last.
+  std::chrono::nanoseconds slept() const { return std::chrono::nanoseconds(count_ > 1 ? slept_ / (count_ - 1) : 0); }
+
  private:
   const std::size_t count_;
+  std::atomic<std::uint64_t> slept_{0};  // nanoseconds of all threads
   const int spins_;  // 0 if there are more threads than cores, since spinning would slow the other threads down
   std::atomic<std::size_t> arrived_{0};
   std::atomic<std::uint32_t> round_{0};
+};
+
+// How many threads of a team are worth having on a machine that other programs use as well: all threads wait at each
+// barrier for one that the system has stopped. A team of n threads that sleeps more than an n-th of its time is slower
+// than n - 1 threads would be. After a rest, which doubles while that does not change, the larger team is tried again.
+class TeamSize {
+ public:
+  using Clock = std::chrono::steady_clock;
+  explicit TeamSize(std::size_t most) : most_(most), threads_(most) {}
+
+  std::size_t most() const { return most_; }
+  std::size_t threads() const { return threads_; }
+
+  // Takes the time of a run that ended `now`, and for how long its threads slept.
+  void note(Clock::duration whole, Clock::duration slept, Clock::time_point now);
+
+ private:
+  static constexpr Clock::duration shortest_trial = std::chrono::milliseconds(10);
+  static constexpr Clock::duration shortest_rest = std::chrono::milliseconds(20);
+  static constexpr Clock::duration longest_rest = std::chrono::milliseconds(640);
+
+  std::size_t most_, threads_;
+  Clock::duration whole_{}, slept_{}, rest_ = shortest_rest;
+  Clock::time_point rests_until_{};
 };
 
 // One thread of a running team.
@@ -74,23 +103,25 @@ class Worker {
 
 #ifndef _OPENMP
 // Calls call(index, count, barrier of all) on `threads` threads at once, of which the calling one has index 0. The
-// system may give fewer. The others are kept for the next call on the calling thread, as OpenMP keeps its own.
+// system may give fewer. The others are kept for the next call on the calling thread, as OpenMP keeps its own. Returns
+// for how long they slept while they waited for each other.
 using TeamCall = std::function<void(std::size_t, std::size_t, Barrier&)>;
-void call_on_team(std::size_t threads, const TeamCall& call);
+std::chrono::nanoseconds call_on_team(std::size_t threads, const TeamCall& call);
 #endif
 
 // Runs body(Worker&) on `threads` threads at once; `body` must not throw. The system may give fewer threads than
 // requested, so workers must use their count(). `profiles` has one per thread, or none. Only the calling thread
 // receives signals. The threads are those of OpenMP, or of the standard library if the compiler is not told to use
 // OpenMP: the thread sanitizer, which cannot see how the threads of OpenMP wait for each other, understands these.
+// Returns for how long they slept while they waited for each other.
 template <class Body>
-void run_team(std::size_t threads, Body&& body, std::span<ThreadProfile> profiles = {}) {
+std::chrono::nanoseconds run_team(std::size_t threads, Body&& body, std::span<ThreadProfile> profiles = {}) {
   if (threads <= 1) {
     Barrier barrier(1);
     Worker alone(0, 1, barrier, profiles.empty() ? nullptr : profiles.data());
     body(alone);
     alone.barrier();
-    return;
+    return {};
   }
   // After the last wait no thread spins in libgomp's barrier at the end of the region, which never sleeps.
   const auto work = [&](std::size_t index, std::size_t count, Barrier& barrier) {
@@ -108,9 +139,19 @@ void run_team(std::size_t threads, Body&& body, std::span<ThreadProfile> profile
     barrier.emplace(static_cast<std::size_t>(omp_get_num_threads()));
     work(static_cast<std::size_t>(omp_get_thread_num()), static_cast<std::size_t>(omp_get_num_threads()), *barrier);
   }
+  return barrier->slept();
 #else
-  call_on_team(threads, work);
+  return call_on_team(threads, work);
 #endif
+}
+
+// The same with as many threads as are worth having.
+template <class Body>
+void run_team(TeamSize& size, Body&& body, std::span<ThreadProfile> profiles = {}) {
+  const auto start = TeamSize::Clock::now();
+  const auto slept = run_team(size.threads(), body, profiles);
+  const auto end = TeamSize::Clock::now();
+  size.note(end - start, slept, end);
 }
 
 // Returns the number of physical cores that this process may use, limited by its affinity mask and, in a container, by

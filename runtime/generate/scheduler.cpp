@@ -121,7 +121,7 @@ void Scheduler::take(std::vector<Share>& shares) {
   const std::size_t vocab_size = forward_.model().config.vocab_size;
   std::atomic<std::size_t> next = 0;
   // A team of another size would end threads and start new ones in every step.
-  run_team(shares.size() > 1 ? forward_.threads() : 1, [&](Worker&) {
+  run_team(shares.size() > 1 ? forward_.team_size() : 1, [&](Worker&) {
     for (std::size_t i = next++; i < shares.size(); i = next++) {
       Share& share = shares[i];
       const Matrix<const float> logits{logits_.data() + share.first_row * vocab_size, share.piece.logit_rows,

@@ -4,8 +4,10 @@
 
 #include <array>
 #include <atomic>
+#include <chrono>
 #include <csignal>
 #include <set>
+#include <thread>
 #include <vector>
 
 namespace minimind {
@@ -51,6 +53,54 @@ TEST(RunTeam, NoWorkerPassesABarrierBeforeAllArrive) {
     }
   });
   EXPECT_EQ(early, 0);
+}
+
+using std::chrono::milliseconds;
+
+TEST(TeamSize, FallsIfMoreSleepsThanOneThreadWouldDo) {
+  const TeamSize::Clock::time_point now = TeamSize::Clock::now();
+  TeamSize sleepy(4), awake(4);
+  sleepy.note(milliseconds(100), milliseconds(26), now);
+  awake.note(milliseconds(100), milliseconds(24), now);
+  EXPECT_EQ(sleepy.threads(), 3u);
+  EXPECT_EQ(awake.threads(), 4u);
+}
+
+TEST(TeamSize, JudgesNoShortTime) {
+  const TeamSize::Clock::time_point now = TeamSize::Clock::now();
+  TeamSize size(2);
+  size.note(milliseconds(4), milliseconds(4), now);
+  size.note(milliseconds(4), milliseconds(0), now);
+  EXPECT_EQ(size.threads(), 2u);
+  size.note(milliseconds(4), milliseconds(4), now);
+  EXPECT_EQ(size.threads(), 1u);
+}
+
+// Returns for how long the team stays smaller if all its time is slept once it has its full size again.
+milliseconds rest_of(TeamSize& size, TeamSize::Clock::time_point& now) {
+  while (size.threads() == size.most()) size.note(milliseconds(10), milliseconds(10), now);
+  const auto start = now;
+  while (size.threads() < size.most()) size.note(milliseconds(1), milliseconds(0), now += milliseconds(1));
+  return std::chrono::duration_cast<milliseconds>(now - start);
+}
+
+TEST(TeamSize, RestsTwiceAsLongWhileTheMachineStaysBusy) {
+  TeamSize::Clock::time_point now = TeamSize::Clock::now();
+  TeamSize size(2);
+  EXPECT_EQ(rest_of(size, now), milliseconds(20));
+  EXPECT_EQ(rest_of(size, now), milliseconds(40));
+  for (int i = 0; i < 10; ++i) rest_of(size, now);
+  EXPECT_EQ(rest_of(size, now), milliseconds(640));
+  for (int i = 0; i < 10; ++i) size.note(milliseconds(10), milliseconds(0), now);
+  EXPECT_EQ(rest_of(size, now), milliseconds(20));
+}
+
+TEST(RunTeam, CountsTheTimeInWhichThreadsSleep) {
+  EXPECT_EQ(run_team(1, [](Worker&) {}), milliseconds(0));
+  const auto slept = run_team(3, [](Worker& worker) {
+    if (worker.index() == 0) std::this_thread::sleep_for(milliseconds(50));
+  });
+  EXPECT_GE(slept, milliseconds(20));
 }
 
 TEST(DefaultThreads, IsAtLeastOne) {
