@@ -13,6 +13,7 @@
 #include "weights/gguf/reader.h"
 #include "weights/io/json_fields.h"
 #include "weights/io/mistaken_file.h"
+#include "weights/io/mistaken_path.h"
 #include "weights/io/path.h"
 
 namespace minimind {

@@ -17,7 +17,7 @@
 #include "tools/terminal/note.h"
 #include "weights/base/error.h"
 #include "weights/base/quote.h"
-#include "weights/io/mistaken_file.h"
+#include "weights/io/mistaken_path.h"
 #include "weights/io/text_file.h"
 #include "weights/tensor/weight_types.h"
 

@@ -68,7 +68,6 @@ CheckpointContents contents_of(StoredTensors stored, std::string format, const s
 }
 
 CheckpointContents read_contents(const std::string& path, std::span<const CheckpointFormat> formats) {
-  check_path(path);
   if (is_folder(path)) {
     HfFolder folder = read_hf_folder(path);
     return contents_of(std::move(folder.tensors), std::move(folder.format), path);

@@ -13,6 +13,7 @@
 #include "weights/base/error.h"
 #include "weights/base/quote.h"
 #include "weights/io/mistaken_file.h"
+#include "weights/io/mistaken_path.h"
 #include "weights/model/tensor_names.h"
 #include "weights/tensor/stored_numbers.h"
 #include "weights/torch/pth.h"

@@ -11,6 +11,7 @@
 #include "weights/gguf/gguf_model.h"
 #include "weights/gguf/reader.h"
 #include "weights/io/mistaken_file.h"
+#include "weights/io/mistaken_path.h"
 #include "weights/io/path.h"
 #include "weights/io/text_file.h"
 #include "weights/model/check_tensors.h"
@@ -40,6 +41,7 @@ constexpr CheckpointFormat gguf_format{"GGUF", looks_like_gguf, from_gguf};
 CheckpointContents read_any(const std::string& path) {
   std::vector<CheckpointFormat> formats(minimind_formats.begin(), minimind_formats.end());
   formats.push_back(gguf_format);
+  check_path(path);
   return read_contents(path, formats);
 }
 

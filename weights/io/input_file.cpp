@@ -10,6 +10,7 @@
 #include <utility>
 
 #include "weights/base/error.h"
+#include "weights/io/path.h"
 
 namespace minimind {
 namespace {
@@ -21,7 +22,7 @@ constexpr std::size_t start_size = 1024;
 std::shared_ptr<const InputFile> InputFile::open(const std::string& path) {
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (descriptor < 0) {
-    throw Error(fmt::format("{}: cannot be opened: {}", path, std::strerror(errno)));
+    throw Error(fmt::format("{}: cannot be opened: {}{}", path, std::strerror(errno), advice_on_home(path)));
   }
   struct stat status {};
   const bool known = ::fstat(descriptor, &status) == 0;

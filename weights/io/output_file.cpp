@@ -13,8 +13,8 @@
 #include <utility>
 
 #include "weights/base/error.h"
-#include "weights/io/mistaken_file.h"
 #include "weights/io/part_files.h"
+#include "weights/io/path.h"
 
 namespace minimind {
 namespace {

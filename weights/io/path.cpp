@@ -1,5 +1,6 @@
 #include "weights/io/path.h"
 
+#include <fmt/core.h>
 #include <sys/stat.h>
 
 #include <cstdlib>
@@ -59,6 +60,13 @@ std::string real_path(const std::string& path) {
   const std::string real(found ? found : "");
   std::free(found);
   return real;
+}
+
+std::string advice_on_home(const std::string& path) {
+  if (!path.starts_with('~')) return "";
+  const std::size_t slash = path.find('/');
+  if (slash == 1) return fmt::format("; the shell did not replace ~: type \"$HOME{}\"", path.substr(1));
+  return fmt::format("; the shell did not replace {}: type that home folder in full", path.substr(0, slash));
 }
 
 }  // namespace minimind

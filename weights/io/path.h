@@ -30,4 +30,7 @@ std::string_view path_extension(std::string_view path);
 // Returns the path without links, "." and ".."; "" if there is no such file or folder.
 std::string real_path(const std::string& path);
 
+// Returns advice, as the end of a message, for a path with a ~ that the shell did not replace; empty for other paths.
+std::string advice_on_home(const std::string& path);
+
 }  // namespace minimind

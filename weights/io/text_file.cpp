@@ -10,7 +10,7 @@
 #include <cstring>
 
 #include "weights/base/error.h"
-#include "weights/io/mistaken_file.h"
+#include "weights/io/path.h"
 
 namespace minimind {
 namespace {
