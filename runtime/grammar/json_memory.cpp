@@ -2,15 +2,18 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <utility>
 
 #include "weights/base/error.h"
 #include "weights/io/json_fields.h"
+#include "weights/io/sha256.h"
 
 namespace minimind {
 namespace {
 
 constexpr int most_levels = 1000;
+constexpr std::size_t longest_kept = 128;
 constexpr double exact_integers = 9007199254740992;  // a double has all whole numbers below it
 
 // Makes equal numbers of equal type.
@@ -39,12 +42,17 @@ std::string canonical(std::string_view text) {
 
 void JsonMemory::forget(Mark mark) {
   scopes_.resize(mark.scopes);
-  entries_.resize(mark.entries);
+  for (; entries_.size() > mark.entries; entries_.pop_back()) {
+    const auto known = by_text_.find(key_of(entries_.back()));
+    known->second = entries_.back().alike;
+    if (known->second == 0) by_text_.erase(known);
+  }
 }
 
 JsonMemory::Scope JsonMemory::open(Scope outer, std::size_t at) {
-  scopes_.push_back({outer, 0, at});
-  return static_cast<Scope>(scopes_.size() - 1);
+  const auto scope = static_cast<Scope>(scopes_.size());
+  scopes_.push_back({outer, scope, 0, at});
+  return scope;
 }
 
 JsonMemory::Scope JsonMemory::begin(Scope scope, std::size_t at) {
@@ -54,13 +62,30 @@ JsonMemory::Scope JsonMemory::begin(Scope scope, std::size_t at) {
   return static_cast<Scope>(scopes_.size() - 1);
 }
 
+// Returns true if the entry is the last one or before it.
+bool JsonMemory::has(std::uint32_t last, std::uint32_t wanted) const {
+  while (entries_[last].place > entries_[wanted].place) {
+    const std::uint32_t far = entries_[last].far_before;
+    last = entries_[far].place >= entries_[wanted].place ? far : entries_[last].before;
+  }
+  return last == wanted;
+}
+
 JsonMemory::Scope JsonMemory::add(Scope scope, std::string text) {
   Level level = scopes_[scope];
-  for (std::uint32_t entry = level.last; entry != 0; entry = entries_[entry].before) {
-    if (entries_[entry].text == text) return repeated;
+  const auto known = by_text_.find({level.opened, text});
+  const std::uint32_t alike = known == by_text_.end() ? 0 : known->second;
+  for (std::uint32_t entry = alike; entry != 0; entry = entries_[entry].alike) {
+    if (has(level.last, entry)) return repeated;
   }
-  entries_.push_back({std::move(text), level.last});
+  const Entry& before = entries_[level.last];
+  const Entry& far = entries_[before.far_before];
+  // Two links of one length before it become one, as the digits of a skew-binary number do.
+  const bool joins = before.place - far.place == far.place - entries_[far.far_before].place;
+  const std::uint32_t far_before = joins ? far.far_before : level.last;
+  entries_.push_back({std::move(text), level.last, far_before, before.place + 1, alike, level.opened});
   level.last = static_cast<std::uint32_t>(entries_.size() - 1);
+  by_text_[key_of(entries_.back())] = level.last;
   scopes_.push_back(level);
   return static_cast<Scope>(scopes_.size() - 1);
 }
@@ -73,7 +98,14 @@ JsonMemory::Scope JsonMemory::add_name(Scope scope, std::string_view text) {
 }
 
 JsonMemory::Scope JsonMemory::add_item(Scope scope, std::string_view text) {
-  return add(scope, canonical(text.substr(scopes_[scope].begin)));
+  std::string item = canonical(text.substr(scopes_[scope].begin));
+  // An item within items is a part of the texts of them all.
+  if (item.size() > longest_kept) {
+    Sha256 hash;
+    hash.update(std::as_bytes(std::span(item)));
+    item = hash.hex_digest();  // which is not JSON
+  }
+  return add(scope, std::move(item));
 }
 
 }  // namespace minimind

@@ -2,8 +2,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
+#include <map>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 namespace minimind {
@@ -39,18 +42,28 @@ class JsonMemory {
  private:
   struct Level {
     Scope outer = 0;
+    Scope opened = 0;        // of the same object or array, when it was empty
     std::uint32_t last = 0;  // of entries_
     std::size_t begin = 0;
   };
+  // Has the entries before it, as a list with a second link further back, so that any of them is found in logarithmic
+  // time.
   struct Entry {
     std::string text;
-    std::uint32_t before = 0;
+    std::uint32_t before = 0, far_before = 0;
+    std::uint32_t place = 0;  // how many are before it
+    std::uint32_t alike = 0;  // an earlier one of this text in another continuation of the same object or array
+    Scope opened = 0;
   };
+  using Key = std::pair<Scope, std::string_view>;
 
+  static Key key_of(const Entry& entry) { return {entry.opened, entry.text}; }
+  bool has(std::uint32_t last, std::uint32_t wanted) const;
   Scope add(Scope scope, std::string text);
 
   std::vector<Level> scopes_ = std::vector<Level>(1);
-  std::vector<Entry> entries_ = std::vector<Entry>(1);  // 0: none
+  std::deque<Entry> entries_ = std::deque<Entry>(1);  // 0: none
+  std::map<Key, std::uint32_t> by_text_;              // the last entry of each text in an object or array
 };
 
 }  // namespace minimind
