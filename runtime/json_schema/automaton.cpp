@@ -176,14 +176,22 @@ std::optional<std::vector<std::u32string>> Automaton::texts(std::size_t most) co
   std::vector<std::u32string> found;
   if (empty()) return found;
   if (!is_finite()) return std::nullopt;
-  std::vector<std::pair<State, std::u32string>> pending{{0, {}}};
+  struct Pending {
+    State state;
+    char32_t last;  // before the state
+    std::size_t length;
+  };
+  std::u32string text;  // up to the state
+  std::vector<Pending> pending{{0, 0, 0}};
   while (!pending.empty()) {
-    const auto [state, text] = std::move(pending.back());
+    const auto [state, last, length] = pending.back();
     pending.pop_back();
+    spend(1);
+    if (length > 0) text.replace(length - 1, text.npos, 1, last);
     if (accepting_[state]) found.push_back(text);
     for (auto [edge, end] = edges(state); edge != end; ++edge) {
       if (edge->last - edge->first >= most) return std::nullopt;
-      for (char32_t c = edge->first; c <= edge->last; ++c) pending.emplace_back(edge->to, text + c);
+      for (char32_t c = edge->first; c <= edge->last; ++c) pending.push_back({edge->to, c, length + 1});
     }
     // Every pending state leads to a text of its own.
     if (found.size() + pending.size() > most) return std::nullopt;

@@ -172,6 +172,7 @@ class SchemaRules : public GrammarRules {
   std::vector<StringCase> strings_;
   std::map<StringCase, std::uint32_t> string_ids_;
   std::deque<Object> objects_;
+  std::deque<Object*> worked_out_;  // the last ones with `members`: each has as many as the schema has properties
   std::map<std::pair<const ObjectCase*, SchemaShapes::ObjectProgress>, std::uint32_t> object_ids_;
   std::deque<Array> arrays_;
   std::map<std::pair<const ArrayCase*, SchemaShapes::ArrayProgress>, std::uint32_t> array_ids_;
@@ -181,6 +182,7 @@ class SchemaRules : public GrammarRules {
 };
 
 constexpr std::size_t most_rules = 4'000'000;
+constexpr std::size_t most_worked_out = 64;
 // Of what is worked out of a schema before its first text; the rest, if any, is worked out when a text needs it.
 constexpr std::size_t most_steps_beforehand = 5'000'000;
 constexpr std::uint32_t longest_indent = 64;
@@ -335,6 +337,10 @@ void SchemaRules::add_children(Trie& trie, std::uint32_t id) {
 void SchemaRules::work_out_members(Object& object) {
   if (!object.members.empty() || object.what->properties.empty()) return;
   object.members = shapes_.rests_with_each(*object.what, object.progress);
+  worked_out_.push_back(&object);
+  if (worked_out_.size() <= most_worked_out) return;
+  worked_out_.front()->members = std::vector<std::uint64_t>();
+  worked_out_.pop_front();
 }
 
 GrammarRules::Facts SchemaRules::facts(std::uint32_t id) {
@@ -662,7 +668,8 @@ std::vector<GrammarRules::Sequence> SchemaRules::rest_of_named(const Rule& rule)
   }
   if (node.begin == node.end) return result;
   const std::uint32_t property = trie.order[node.begin];
-  const Object& object = objects_[rule.a];
+  Object& object = objects_[rule.a];
+  work_out_members(object);
   if (trie.names[property].size() != node.depth || object.members[property] >= no_text) return result;
   SchemaShapes::ObjectProgress after = object.progress;
   after.seen[property] = true;

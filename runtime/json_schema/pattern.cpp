@@ -418,9 +418,9 @@ class PatternBuilder {
   };
 
   struct Place {
-    std::vector<std::pair<CodePoints, Position>> edges;
-    std::vector<Position> free;      // followed without a character
-    std::vector<Position> at_start;  // likewise, if at the start
+    std::vector<std::pair<const CodePoints*, Position>> edges;  // with sets of the terms, which repetitions share
+    std::vector<Position> free;                                 // followed without a character
+    std::vector<Position> at_start;                             // likewise, if at the start
     std::vector<std::pair<const Term*, Position>> looks;
   };
 
@@ -436,12 +436,21 @@ class PatternBuilder {
     return static_cast<Position>(positions_.size() - 1);
   }
 
-  void loop(Position at) { positions_[at].edges.emplace_back(CodePoints::all(), at); }
+  void loop(Position at) {
+    static const CodePoints all = CodePoints::all();
+    positions_[at].edges.emplace_back(&all, at);
+  }
+
+  void add_free(Position from, Position to) {
+    std::vector<Position>& free = positions_[from].free;
+    if (free.empty() || free.back() != to) free.push_back(to);  // alternatives may be empty, all of them
+  }
 
   void add_term(const Term& term, Position from, Position to) {
+    spend(1);
     switch (term.kind) {
       case Term::Kind::characters:
-        if (!term.set.empty()) positions_[from].edges.emplace_back(term.set, to);
+        if (!term.set.empty()) positions_[from].edges.emplace_back(&term.set, to);
         return;
       case Term::Kind::sequence:
         for (const Term& part : term.parts) {
@@ -449,8 +458,7 @@ class PatternBuilder {
           add_term(part, from, next);
           from = next;
         }
-        positions_[from].free.push_back(to);
-        return;
+        return add_free(from, to);
       case Term::Kind::choice:
         for (const Term& part : term.parts) add_term(part, from, to);
         return;
@@ -476,18 +484,17 @@ class PatternBuilder {
     }
     if (!term.max) {
       const Position again = add();
-      positions_[from].free.push_back(again);
+      add_free(from, again);
       add_term(part, again, again);
-      positions_[again].free.push_back(to);
-      return;
+      return add_free(again, to);
     }
     for (std::size_t i = term.min; i < *term.max; ++i) {
-      positions_[from].free.push_back(to);
+      add_free(from, to);
       const Position next = add();
       add_term(part, from, next);
       from = next;
     }
-    positions_[from].free.push_back(to);
+    add_free(from, to);
   }
 
   // The number of a look-ahead's condition.
@@ -577,15 +584,15 @@ class PatternBuilder {
     };
     for (const Thread& thread : threads) {
       for (const auto& [set, to] : positions_[thread.position].edges) {
-        for (const CodePoints::Range& range : set.ranges()) cut(range.first, range.last);
+        charge(2 * set->ranges().size());
+        for (const CodePoints::Range& range : set->ranges()) cut(range.first, range.last);
       }
       for (const auto& [number, state] : thread.conditions) {
-        for (auto [edge, end] = conditions_[number].automaton.edges(state); edge != end; ++edge) {
-          cut(edge->first, edge->last);
-        }
+        auto [edge, end] = conditions_[number].automaton.edges(state);
+        charge(2 * static_cast<std::size_t>(end - edge));
+        for (; edge != end; ++edge) cut(edge->first, edge->last);
       }
     }
-    charge(points.size());
     std::sort(points.begin(), points.end());
     points.erase(std::unique(points.begin(), points.end()), points.end());
     return points;
@@ -611,7 +618,7 @@ class PatternBuilder {
     for (const Thread& thread : threads) {
       for (const auto& [set, to] : positions_[thread.position].edges) {
         charge(1);
-        if (!set.contains(character)) continue;
+        if (!set->contains(character)) continue;
         if (auto conditions = after(thread.conditions, character)) next.push_back({to, std::move(*conditions)});
       }
     }
@@ -627,21 +634,21 @@ class PatternBuilder {
   Automaton determinize(Position start, bool at_start) {
     Automaton::Draft draft;
     std::map<std::vector<Thread>, Automaton::State> numbers;
-    std::vector<std::vector<Thread>> sets;
+    std::vector<const std::vector<Thread>*> sets;
     const auto number = [&](std::vector<Thread> threads) {
       // Once the match needs nothing further, everything follows.
       const Thread done{final_, {}};
       if (std::binary_search(threads.begin(), threads.end(), done)) threads = {done};
-      const auto [place, added] = numbers.try_emplace(threads, static_cast<Automaton::State>(sets.size()));
+      const auto [place, added] = numbers.try_emplace(std::move(threads), static_cast<Automaton::State>(sets.size()));
       if (added) {
-        draft.add(accepts(threads));
-        sets.push_back(std::move(threads));
+        draft.add(accepts(place->first));
+        sets.push_back(&place->first);
       }
       return place->second;
     };
     number(closed({{start, {}}}, at_start));
     for (std::size_t i = 0; i < sets.size(); ++i) {
-      const std::vector<Thread> threads = sets[i];
+      const std::vector<Thread>& threads = *sets[i];
       const std::vector<char32_t> points = cuts(threads);
       // Many ranges lead to the same threads, which are closed once.
       std::map<std::vector<Thread>, std::optional<Automaton::State>> reached;

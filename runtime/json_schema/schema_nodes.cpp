@@ -11,6 +11,12 @@ namespace minimind {
 namespace {
 
 constexpr std::size_t most_nodes = 1'000'000;
+constexpr std::size_t node_steps = 32;            // of making one, which has room for all kinds of conditions
+constexpr std::size_t characters_in_a_step = 32;  // of texts that are copied or compared
+
+std::size_t steps_of(const std::string& name) {
+  return 1 + name.size() / characters_in_a_step;
+}
 
 }  // namespace
 
@@ -85,8 +91,31 @@ SchemaNodes::SchemaNodes(const std::string& source) : source_(source) {
   always_ = add(SchemaNode());
 }
 
+std::size_t SchemaNode::weight_of_properties() const {
+  std::size_t steps = patterns.size();
+  for (const auto& [name, value] : properties) steps += steps_of(name);
+  for (const std::string& name : required) steps += steps_of(name);
+  return steps;
+}
+
+std::size_t SchemaNode::weight() const {
+  std::size_t steps = weight_of_properties() + strings.size() + numbers.size() + from.size() + to.size() +
+                      prefix.size() + contains.size() + names.size() + some.size() + all_of.size() + none_of.size() +
+                      ifs.size();
+  for (const auto& [name, needed] : dependent_required) {
+    steps += steps_of(name);
+    for (const std::string& other : needed) steps += steps_of(other);
+  }
+  for (const auto& [name, schema] : dependent) steps += steps_of(name);
+  for (const auto* choices : {&any_of, &one_of}) {
+    for (const std::vector<NodeId>& parts : *choices) steps += 1 + parts.size();
+  }
+  return steps;
+}
+
+// Pays for what a node keeps, however it was made of others.
 NodeId SchemaNodes::add(SchemaNode node) {
-  spend(1);
+  spend(node_steps + steps_of(node.pointer) + node.weight());
   if (nodes_.size() == most_nodes) throw Error("the schema is too complex: its combinations exceed the limit");
   nodes_.push_back(std::move(node));
   return static_cast<NodeId>(nodes_.size() - 1);

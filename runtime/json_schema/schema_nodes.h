@@ -132,6 +132,10 @@ struct SchemaNode {
   std::vector<NodeId> all_of, none_of;
   std::vector<std::vector<NodeId>> any_of, one_of;
   std::vector<If> ifs;
+
+  // Steps of work on all of its parts, and on its properties: one for each, and more for long names.
+  std::size_t weight() const;
+  std::size_t weight_of_properties() const;
 };
 
 // The drafts of JSON Schema.

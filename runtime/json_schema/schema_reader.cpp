@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 
+#include "runtime/grammar/work.h"
 #include "runtime/json_schema/pattern.h"
 #include "weights/base/quote.h"
 #include "weights/io/json_fields.h"
@@ -14,6 +15,7 @@ namespace {
 
 constexpr int most_levels_read = 200;
 constexpr std::size_t longest_pointer = 1000;  // of those in messages, of which each schema has one
+constexpr std::size_t longest_uri = 8192;      // of a schema, against which those of the schemas within are resolved
 
 // Keywords that say nothing about what is valid and that authors do not expect to.
 constexpr std::array<std::string_view, 22> plain_annotations{"$schema",
@@ -123,6 +125,11 @@ std::string unescaped_pointer(std::string_view part) {
     }
   }
   return result;
+}
+
+// A fragment as it is shown in messages.
+std::string_view brief(std::string_view fragment) {
+  return fragment.size() > longest_pointer ? "/..." : fragment;
 }
 
 std::string percent_decoded(std::string_view text) {
@@ -279,15 +286,15 @@ std::size_t SchemaReader::start_resource(const SchemaJson& value, std::size_t ou
   const std::size_t hash = std::min(id.find('#'), id.size());
   std::size_t own = outer;
   if (hash > 0 && !hidden) {
-    const std::string uri = resolve_uri(resources_[outer].uri, id.substr(0, hash));
+    const std::string uri = uri_of(id.substr(0, hash), {&resources_[outer], "#"});
     if (whole) {
       resources_[outer].uri = uri;
     } else {
-      Resource resource = resources_[outer];
+      Resource resource;
       resource.uri = uri;
       resource.root = &value;
-      resource.anchors.clear();
-      resource.dynamic.clear();
+      resource.draft = resources_[outer].draft;
+      resource.draft_stated = resources_[outer].draft_stated;
       if (const auto draft = draft_of(text("$schema"))) resource.draft = *draft;
       own = resources_.size();
       resources_.push_back(std::move(resource));
@@ -325,9 +332,9 @@ std::unique_ptr<SchemaNodes> read_schemas(const SchemaJson& document, const std:
 void SchemaReader::read() {
   nodes_.root_ = node_of(*resources_.front().root, {resources_.data(), "#"});
   while (!unread_.empty()) {
-    const Unread next = std::move(unread_.back());
+    const Unread next = unread_.back();
     unread_.pop_back();
-    fill(next.id, *next.schema, next.place);
+    fill(next.id, *next.schema, {next.resource, nodes_[next.id].pointer});
   }
 }
 
@@ -344,7 +351,7 @@ NodeId SchemaReader::node_of(const SchemaJson& schema, const Place& place) {
   node.pointer = inside.pointer;
   const NodeId id = nodes_.add(std::move(node));
   known_[&schema] = id;
-  unread_.push_back({id, &schema, inside});
+  unread_.push_back({id, &schema, inside.resource});
   return id;
 }
 
@@ -363,6 +370,7 @@ void SchemaReader::fill(NodeId id, const SchemaJson& schema, const Place& place)
       (this->*part)(schema, place, node);
     }
   }
+  spend(node.weight());
   nodes_.nodes_[id] = std::move(node);
 }
 
@@ -704,10 +712,21 @@ std::string fragment_of(const std::string& reference) {
 
 }  // namespace
 
+// Every reference and every $id is resolved against a URI that may be longer than itself.
+std::string SchemaReader::uri_of(const std::string& reference, const Place& place) const {
+  std::string uri = resolve_uri(place.resource->uri, reference);
+  if (uri.size() > longest_uri) {
+    throw SchemaError(fmt::format("{}: {}: the URI {} has {} bytes, expected at most {}; shorten $id", source_,
+                                  place.pointer, quote(uri), uri.size(), longest_uri));
+  }
+  spend(uri.size());
+  return uri;
+}
+
 const SchemaReader::Resource& SchemaReader::resource_named(const std::string& reference, const Place& place) const {
   const std::string uri = reference.substr(0, reference.find('#'));
   if (uri.empty()) return *place.resource;
-  const auto known = by_uri_.find(resolve_uri(place.resource->uri, uri));
+  const auto known = by_uri_.find(uri_of(uri, place));
   if (known == by_uri_.end()) {
     fail(place, fmt::format("refers to {}, which is not in the file; give its file for this URI", quote(reference)));
   }
@@ -734,6 +753,7 @@ NodeId SchemaReader::resolve_dynamic(const std::string& reference, const Place& 
   const Resource& resource = resource_named(reference, place);
   const std::string anchor = fragment_of(reference);
   if (!resource.dynamic.contains(anchor)) return resolve(reference, place);
+  spend(resources_.size());
   const auto has = [&](const Resource& other) { return other.dynamic.contains(anchor); };
   const Resource& document = resources_.front();
   Place found{&document, "#"};
@@ -758,7 +778,7 @@ const SchemaJson* SchemaReader::member(const SchemaJson& object, const std::stri
 // `place` is the root of a resource, and becomes the place of what is found, which may be in a resource within that.
 const SchemaJson* SchemaReader::find(Place& place, const std::string& fragment) const {
   const Resource& resource = *place.resource;
-  place.pointer += fragment.size() > longest_pointer ? "/..." : fragment;
+  place.pointer += brief(fragment);
   if (fragment.empty()) return resource.root;
   if (!fragment.starts_with('/')) {
     const auto anchor = resource.anchors.find(fragment);
@@ -778,7 +798,9 @@ const SchemaJson* SchemaReader::find(Place& place, const std::string& fragment) 
       return nullptr;
     }
     const auto inner = resource_roots_.find(at);
-    if (inner != resource_roots_.end()) place = {&resources_[inner->second], "#" + fragment.substr(end)};
+    if (inner != resource_roots_.end()) {
+      place = {&resources_[inner->second], fmt::format("#{}", brief(std::string_view(fragment).substr(end)))};
+    }
     from = end + 1;
   }
   return at;

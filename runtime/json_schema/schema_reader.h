@@ -59,6 +59,7 @@ class SchemaReader {
   void fill(NodeId id, const SchemaJson& schema, const Place& place);
   NodeId resolve(const std::string& reference, const Place& place);
   NodeId resolve_dynamic(const std::string& reference, const Place& place);
+  std::string uri_of(const std::string& reference, const Place& place) const;
   const Resource& resource_named(const std::string& reference, const Place& place) const;
   const SchemaJson* find(Place& place, const std::string& fragment) const;
   const SchemaJson* member(const SchemaJson& object, const std::string& key) const;
@@ -98,7 +99,7 @@ class SchemaReader {
   struct Unread {
     NodeId id;
     const SchemaJson* schema;
-    Place place;
+    const Resource* resource;
   };
   std::vector<Unread> unread_;
 };

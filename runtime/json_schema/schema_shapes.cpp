@@ -163,6 +163,14 @@ class SchemaShapes::Depth {
   SchemaShapes& shapes_;
 };
 
+std::size_t SchemaShapes::Branch::weight() const {
+  std::size_t steps = nodes.size() + required.size() + forbidden.size();
+  for (const auto* parts : {&choices, &one_ofs}) {
+    for (const std::vector<NodeId>& choice : *parts) steps += 1 + choice.size();
+  }
+  return steps;
+}
+
 void SchemaShapes::expand(JsonType type, Branch branch, Branches& result) {
   const Depth depth(*this, branch.nodes.empty() ? nodes_.root() : branch.nodes.front());
   do {
@@ -183,7 +191,7 @@ void SchemaShapes::expand(JsonType type, Branch branch, Branches& result) {
   branch.choices.erase(fewest);
   for (const NodeId alternative : choice) {
     charge(alternative);
-    spend(branch.nodes.size() + branch.choices.size() + branch.required.size() + branch.forbidden.size());
+    spend(branch.weight());
     Branch with = branch;
     if (add(type, with, alternative)) expand(type, std::move(with), result);
   }
@@ -217,6 +225,7 @@ bool SchemaShapes::add(JsonType type, Branch& branch, NodeId id) {
   const Depth depth(*this, id);
   const SchemaNode& node = nodes_[id];
   if ((node.types & bit_of(type)) == 0) return false;
+  spend(1 + node.weight());
   branch.nodes.push_back(id);
   if (node.unevaluated || node.unevaluated_items) decide_all(branch);
   if (type == JsonType::object && !add_object(branch, node)) return false;
@@ -227,23 +236,23 @@ bool SchemaShapes::add(JsonType type, Branch& branch, NodeId id) {
 }
 
 bool SchemaShapes::add_object(Branch& branch, const SchemaNode& node) {
-  spend(node.required.size() + node.properties.size() + branch.required.size());
+  spend(branch.required.size());
   branch.required.insert(node.required.begin(), node.required.end());
   for (const auto& [name, value] : node.properties) {
     if (value == nodes_.never()) branch.forbidden.insert(name);
   }
   return std::none_of(branch.required.begin(), branch.required.end(),
-                      [&](const std::string& name) { return branch.forbidden.contains(name); });
+                      [&](std::string_view name) { return branch.forbidden.contains(name); });
 }
 
 bool SchemaShapes::add_choices(JsonType type, Branch& branch, const SchemaNode& node) {
-  spend(1 + node.any_of.size() + node.one_of.size() + node.none_of.size() + node.ifs.size());
   for (const std::vector<NodeId>& parts : node.any_of) branch.choices.push_back(parts);
   if (branch.decides_all) decide_parts(branch, node);
   branch.one_ofs.insert(branch.one_ofs.end(), node.one_of.begin(), node.one_of.end());
   for (const NodeId part : node.none_of) {
     if (branch.in.contains(part)) return false;
     branch.choices.push_back(nodes_.negation(part));
+    spend(branch.choices.back().size());
   }
   for (const SchemaNode::If& part : node.ifs) {
     std::vector<NodeId> holds{part.condition}, fails{nodes_.inverse(part.condition)};
@@ -298,9 +307,9 @@ void SchemaShapes::add_unevaluated(std::vector<NodeId>& branch) {
 // Adds what the schema and those of the branch that it applies to the same value evaluate.
 void SchemaShapes::evaluate(const std::set<NodeId>& branch, NodeId id, Evaluated& evaluated) {
   const Depth depth(*this, id);
-  spend(1);
   const bool first = evaluated.nodes.empty();
   const SchemaNode& node = nodes_[id];
+  spend(1 + node.weight());
   if (!branch.contains(id) || !node.evaluates || !evaluated.nodes.insert(id).second) return;
   if (!node.contains.empty() && evaluated.for_items) {
     nodes_.fail(id, "contains is not supported together with unevaluatedItems");
@@ -329,7 +338,7 @@ NodeId SchemaShapes::rest_of(const Evaluated& evaluated, const SchemaNode& node)
   SchemaNode rest;
   rest.pointer = node.pointer;
   if (node.unevaluated && !evaluated.all_properties) {
-    for (const std::string& name : evaluated.properties) rest.properties.emplace_back(name, nodes_.always());
+    for (const std::string_view name : evaluated.properties) rest.properties.emplace_back(name, nodes_.always());
     for (const AutomatonId names : evaluated.patterns) rest.patterns.emplace_back(names, nodes_.always());
     rest.additional = node.unevaluated;
   }
@@ -372,7 +381,7 @@ std::vector<NodeId> SchemaShapes::exclusive(const std::vector<NodeId>& parts, co
 bool SchemaShapes::contradicts(const Branch& branch) {
   std::map<std::string_view, std::vector<NodeId>> values;
   for (const NodeId id : branch.nodes) {
-    spend(1 + nodes_[id].properties.size());
+    spend(1 + nodes_[id].weight_of_properties());
     for (const auto& [property, schema] : nodes_[id].properties) {
       if (branch.required.contains(property)) values[property].push_back(schema);
     }
@@ -496,9 +505,9 @@ BoundedStrings::BoundedStrings(const Automaton& automaton, std::size_t min, std:
     for (const auto& [to, bytes] : shortest) ways[state].push_back({to, bytes});
     all_ways += ways[state].size();
   }
+  for (std::size_t paid = 0; paid <= max; paid += ways_in_a_step) spend(2 * states_ + all_ways);
   bytes_.assign(states_ * (max + 1), none);
   for (std::size_t length = 0; length <= max; ++length) {
-    spend((states_ + all_ways) / ways_in_a_step);
     std::uint32_t* const now = bytes_.data() + length * states_;
     for (Automaton::State state = 0; state < states_; ++state) {
       if (length == 0) {
@@ -606,12 +615,12 @@ std::vector<std::vector<NodeId>> SchemaShapes::value_nodes(const std::vector<Nod
   std::vector<std::vector<NodeId>> values(names.size());
   for (const NodeId id : branch) {
     const SchemaNode& node = nodes_[id];
-    std::vector<bool> named(names.size());
+    std::vector<bool> named(node.additional ? names.size() : 0);
     const auto add = [&](std::size_t place, NodeId schema) {
       values[place].push_back(schema);
-      named[place] = true;
+      if (node.additional) named[place] = true;
     };
-    spend(node.properties.size());
+    spend(1 + node.weight_of_properties());
     for (const auto& [property, schema] : node.properties) add(places.at(property), schema);
     for (const auto& [pattern, schema] : node.patterns) {
       for (std::size_t i = 0; i < names.size(); ++i) {
@@ -645,7 +654,7 @@ AutomatonId SchemaShapes::strings_of(std::vector<NodeId> nodes) {
 }
 
 void SchemaShapes::object_case(const std::vector<NodeId>& branch, ShapeCases& cases) {
-  for (const NodeId id : branch) spend(1 + nodes_[id].properties.size() + nodes_[id].required.size());
+  for (const NodeId id : branch) spend(1 + nodes_[id].weight_of_properties());
   ObjectCase object;
   std::vector<std::string> order;
   std::set<std::string> known, required;
@@ -729,6 +738,7 @@ void SchemaShapes::add_others(const std::vector<NodeId>& branch, AutomatonId nam
   }
   for (const Class& part : classes) {
     if (automata()[part.names].empty()) continue;
+    spend(1 + object.others.size() / properties_in_a_step);
     ObjectCase::Others others{part.names, {}, 0, 0};
     for (const NodeId id : branch) {
       bool named = false;
@@ -1142,7 +1152,7 @@ std::optional<std::uint64_t> SchemaShapes::known_rest(const ArrayCase& array, co
   if (may_close(array, progress)) return 1;
   if (!few_values(array).empty()) return rest_of_values(array, progress);
   if (!array.contains.empty()) {
-    spend(8 + progress.contains.size());
+    spend(32 + progress.contains.size());
     const auto known = array_rests_.find({&array, progress});
     return known == array_rests_.end() ? std::nullopt : std::optional(known->second);
   }

@@ -7,6 +7,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <unordered_map>
 #include <utility>
 #include <vector>
@@ -170,15 +171,17 @@ class SchemaShapes {
   struct Branch {
     std::vector<NodeId> nodes;
     std::set<NodeId> in;
-    std::vector<std::vector<NodeId>> choices;  // one of each must hold
-    std::vector<std::vector<NodeId>> one_ofs;  // exactly one of each
-    std::set<std::string> required, forbidden;
-    bool decides_all = false;  // for each alternative of anyOf, whether it holds
+    std::vector<std::vector<NodeId>> choices;        // one of each must hold
+    std::vector<std::vector<NodeId>> one_ofs;        // exactly one of each
+    std::set<std::string_view> required, forbidden;  // of the nodes
+    bool decides_all = false;                        // for each alternative of anyOf, whether it holds
+
+    std::size_t weight() const;  // steps of copying it
   };
   // What the schemas of a branch evaluate that belong to one of them.
   struct Evaluated {
     std::set<NodeId> nodes;
-    std::set<std::string> properties;
+    std::set<std::string_view> properties;
     std::set<AutomatonId> patterns;
     std::size_t items = 0;
     bool for_items = false;  // they are requested

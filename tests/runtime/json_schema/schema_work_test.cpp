@@ -1,12 +1,14 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <atomic>
 #include <cstdint>
 #include <ctime>
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <stdexcept>
 #include <string>
 #include <vector>
 
@@ -16,6 +18,7 @@
 #include "runtime/grammar/work.h"
 #include "runtime/json_schema/json_schema.h"
 #include "runtime/json_schema/schema_cache.h"
+#include "tests/support/peak_memory.h"
 #include "weights/base/cancel.h"
 
 namespace minimind {
@@ -287,6 +290,91 @@ std::vector<Construct> constructs_of_alternatives() {
   };
 }
 
+std::string repeated(const std::string& part, std::size_t times) {
+  std::string result;
+  for (std::size_t i = 0; i < times; ++i) result += part;
+  return result;
+}
+
+// Parts each of which is worked on together with another long one.
+std::vector<Construct> constructs_of_long_parts() {
+  const auto under_long_id = [](std::size_t n, const char* keyword) {
+    return Json{{"$id", "http://x/" + repeated("a/", 5 * n)}, {"$defs", object(n, [=](std::size_t i) {
+                                                                 return Json{{keyword, name_of(i % 100)}};
+                                                               })}};
+  };
+  const auto either = [](std::size_t i) {
+    return Json{{"anyOf", {{{"required", {name_of(i)}}}, {{"required", {name_of(i, "m")}}}}}};
+  };
+  return {
+      {"$id within a long $id", 4000, [=](std::size_t n) { return under_long_id(n, "$id"); }},
+      {"$ref within a long $id", 4000,
+       [=](std::size_t n) {
+         Json schema = under_long_id(n, "$ref");
+         schema["prefixItems"] = list(n, [](std::size_t) { return Json{{"$ref", "n0"}}; });
+         schema["$defs"]["n0"] = {{"$id", "n0"}};
+         return schema;
+       }},
+      {"$anchor next to $id", 3000,
+       [](std::size_t n) {
+         Json schema{{"$defs", object(n, [](std::size_t i) { return Json{{"$anchor", name_of(i)}}; })}};
+         schema["$defs"]["ids"] = {{"prefixItems", list(n, [](std::size_t i) {
+                                      return Json{{"$id", name_of(i, "u")}};
+                                    })}};
+         return schema;
+       }},
+      {"$dynamicRef next to $id", 3000,
+       [](std::size_t n) {
+         Json schema{{"prefixItems", list(n, [](std::size_t) { return Json{{"$dynamicRef", "t#x"}}; })}};
+         schema["$defs"] = object(n, [](std::size_t i) { return Json{{"$id", name_of(i, "u")}}; });
+         schema["$defs"]["t"] = {{"$id", "t"}, {"$dynamicAnchor", "x"}};
+         return schema;
+       }},
+      {"parts of what a long fragment names", 5000,
+       [](std::size_t n) {
+         const std::string name(4 * n, 'k');
+         const Json parts{{"prefixItems", list(n, [](std::size_t) { return Json::object(); })}};
+         return Json{{"$ref", "#/$defs/a/" + name}, {"$defs", {{"a", {{"$id", "http://x/y"}, {name, parts}}}}}};
+       }},
+      {"not prefixItems", 15'000,
+       [](std::size_t n) {
+         return Json{{"not", {{"prefixItems", list(n, [](std::size_t) { return Json(true); })}}}};
+       }},
+      {"unevaluatedProperties of many alternatives", 750,
+       [](std::size_t n) {
+         Json schema = any_of(n, [](std::size_t i) {
+           return Json{{"$ref", "#/$defs/b"}, {"unevaluatedProperties", false}, {"minProperties", i}};
+         });
+         schema["$defs"]["b"]["properties"] = object(10'000, [](std::size_t) { return Json(true); });
+         return schema;
+       }},
+      {"alternatives next to a long name", 725,
+       [=](std::size_t n) {
+         Json schema = all_of(n, either);
+         schema["required"] = {std::string(300'000, 'k')};
+         return schema;
+       }},
+      {"maxLength next to patterns", 8,
+       [](std::size_t n) {
+         return Json{{"minItems", n}, {"prefixItems", list(n, [](std::size_t i) {
+                                         return Json{{"pattern", "^[a-z]*$"}, {"maxLength", 1'500'000 + i}};
+                                       })}};
+       }},
+      {"uniqueItems of a long text", 22'500,
+       [](std::size_t n) {
+         return Json{{"minItems", 1}, {"uniqueItems", true}, {"items", {{"enum", {std::string(n, 'k')}}}}};
+       }},
+      {"repeated set", 2500,
+       [](std::size_t n) {
+         std::string set;
+         for (std::size_t i = 0; i < n; ++i) set += fmt::format("\\u{{{:x}}}", 0x20000 + 2 * i);
+         return text("[" + set + "]{0,20000}");
+       }},
+      {"repeated empty alternatives", 500,
+       [](std::size_t n) { return text("(" + std::string(n, '|') + "){0,20000}"); }},
+  };
+}
+
 double cpu_seconds() {
   timespec time{};
   clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
@@ -327,10 +415,79 @@ TEST_P(SchemaWork, OfCompilingIsLinearOrRejectedSoon) {
   }
 }
 
+INSTANTIATE_TEST_SUITE_P(LongParts, SchemaWork, testing::Values(&constructs_of_long_parts));
 INSTANTIATE_TEST_SUITE_P(Values, SchemaWork, testing::Values(&constructs_of_values));
 INSTANTIATE_TEST_SUITE_P(Patterns, SchemaWork, testing::Values(&constructs_of_patterns));
 INSTANTIATE_TEST_SUITE_P(Objects, SchemaWork, testing::Values(&constructs_of_objects));
 INSTANTIATE_TEST_SUITE_P(Alternatives, SchemaWork, testing::Values(&constructs_of_alternatives));
+
+TEST(SchemaWorkLimit, BoundsTheMemory) {
+  if (!can_measure_memory) GTEST_SKIP() << "the sanitizers describe all memory";
+  for (const Construct& construct : constructs_of_long_parts()) {
+    const Json schema = construct.make(4 * construct.size);
+    EXPECT_LT(peak_memory([&] { compile(schema); }), std::size_t{640} << 20) << construct.name;
+  }
+}
+
+TEST(SchemaWorkLimit, BoundsTheLengthOfAUri) {
+  const auto error_of = [](std::size_t length) -> std::string {
+    const std::string id = "http://x/" + std::string(length - 9, 'a');
+    try {
+      compile_json_schema(Json{{"$id", id}, {"$defs", {{"a", {{"$id", "b"}}}}}}, "s");
+      return "";
+    } catch (const Error& error) {
+      return error.what();
+    }
+  };
+  EXPECT_EQ(error_of(8192), "");
+  EXPECT_NE(error_of(8193).find("has 8193 bytes, expected at most 8192; shorten $id"), std::string::npos);
+}
+
+std::string object_of_names(std::size_t count) {
+  return object(count, [](std::size_t) { return Json(1); }).dump();
+}
+
+TEST(SchemaText, TakesTimeInProportionToItsNamesAndItems) {
+  const auto grammar = std::make_shared<const Grammar>(compile_json_schema(Json{{"uniqueItems", true}}, "s").grammar);
+  const auto items = [](std::size_t count) { return list(count, [](std::size_t i) { return Json(i); }).dump(); };
+  for (const std::function<std::string(std::size_t)>& make : {std::function(object_of_names), std::function(items)}) {
+    const auto seconds = [&](std::size_t count) {
+      GrammarState state(grammar);
+      const std::string text = make(count);
+      const double start = cpu_seconds();
+      EXPECT_TRUE(state.advance(text) && state.may_end());
+      return cpu_seconds() - start;
+    };
+    const double few = std::min(seconds(10'000), seconds(10'000));
+    EXPECT_LT(seconds(80'000), 24 * few + 0.1);
+  }
+}
+
+TEST(SchemaText, KnowsEachOfManyNames) {
+  const auto grammar = std::make_shared<const Grammar>(compile_json_schema(Json{{"type", "object"}}, "s").grammar);
+  GrammarState state(grammar);
+  std::string text = object_of_names(500);
+  text.back() = ',';
+  ASSERT_TRUE(state.advance(text));
+  for (std::size_t i = 0; i < 500; ++i) {
+    EXPECT_FALSE(state.allows("\"" + name_of(i) + "\"")) << i;
+    EXPECT_TRUE(state.allows("\"" + name_of(i) + "x\":{\"" + name_of(i) + "\":1}")) << i;
+  }
+  EXPECT_FALSE(state.allows("\"a\":1,\"a\""));
+}
+
+TEST(SchemaText, TakesLittleMemoryForEachOfManyProperties) {
+  if (!can_measure_memory) GTEST_SKIP() << "the sanitizers describe all memory";
+  constexpr std::size_t count = 5000;
+  const Json schema{{"properties", object(count, [](std::size_t) { return Json{{"type", "integer"}}; })}};
+  JsonSchemaOptions closed;
+  closed.closed = true;
+  const auto follow = [&] {
+    GrammarState state(std::make_shared<const Grammar>(compile_json_schema(schema, "s", closed).grammar));
+    if (!state.advance(object_of_names(count))) throw std::runtime_error("the text does not conform");
+  };
+  EXPECT_LT(peak_memory(follow), std::size_t{128} << 20);
+}
 
 TEST(SchemaWorkLimit, AcceptsTwentyThousandNumbers) {
   const Json schema{{"enum", list(20'000, [](std::size_t i) { return Json(i * 7919 % 1'000'003); })}};
