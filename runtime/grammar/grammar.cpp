@@ -9,6 +9,7 @@
 #include <utility>
 
 #include "runtime/grammar/work.h"
+#include "weights/base/cancel.h"
 #include "weights/base/error.h"
 #include "weights/base/quote.h"
 
@@ -443,6 +444,7 @@ Grammar GrammarBuilder::flatten(const std::vector<RuleId>& kept, RuleId root) co
 }
 
 Grammar GrammarBuilder::build(RuleId root) {
+  check_cancelled();
   const std::vector<RuleId> kept = reachable_from(root);
   Grammar grammar = flatten(kept, root);
   std::vector<std::string> names;
@@ -450,6 +452,7 @@ Grammar GrammarBuilder::build(RuleId root) {
   if (const auto endless = measure_rules(grammar, names)) {
     throw Error(fmt::format("rule {} can never be finished: no text completes it", quote(*endless)));
   }
+  check_cancelled();
   if (const auto recursive = rank_rules(grammar, names)) {
     throw Error(
         fmt::format("rule {} is left recursive: it can start with itself before it has matched anything; "
@@ -461,6 +464,7 @@ Grammar GrammarBuilder::build(RuleId root) {
     const auto found = repetitions_.find(rule);
     limited.push_back(found != repetitions_.end() && found->second.max);
   }
+  check_cancelled();
   find_paths(grammar, limited);
   return grammar;
 }

@@ -8,7 +8,6 @@
 #include <nlohmann/json.hpp>
 
 #include "runtime/chat/message_json.h"
-#include "runtime/grammar/gbnf.h"
 #include "tools/openai/body_fields.h"
 #include "tools/openai/request_error.h"
 #include "tools/openai/schema_grammar.h"
@@ -106,7 +105,7 @@ void read_constraints(const BodyFields& body, Request& request) {
   if (request.chat) use(about("response_format", [&] { return read_response_format(body); }), "response_format");
   const auto grammar = body.text("grammar");
   if (!grammar) return;
-  use(about("grammar", [&] { return std::make_shared<Grammar>(parse_grammar(*grammar, "grammar")); }), "grammar");
+  use(about("grammar", [&] { return gbnf_grammar(*grammar, "grammar"); }), "grammar");
 }
 
 void read_thinking(const BodyFields& body, Request& request) {

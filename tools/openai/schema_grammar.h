@@ -13,4 +13,7 @@ namespace minimind {
 // whose message starts with `source`, Cancelled, and LongWork if it takes long and this thread is for brief work.
 std::shared_ptr<const Grammar> schema_grammar(const ChatJson& schema, const std::string& source, bool open = false);
 
+// Returns the grammar of GBNF, and throws as schema_grammar() does.
+std::shared_ptr<const Grammar> gbnf_grammar(const std::string& text, const std::string& source);
+
 }  // namespace minimind

@@ -8,7 +8,10 @@
 #include <vector>
 
 #include "tests/support/cases.h"
+#include "tools/openai/long_work.h"
 #include "tools/openai/request_error.h"
+#include "tools/openai/schema_grammar.h"
+#include "weights/base/error.h"
 
 namespace minimind {
 namespace {
@@ -154,6 +157,13 @@ TEST(Request, RejectsRandomBodiesWithAnErrorOfTheirOwn) {
     }
   }
   EXPECT_GT(rejected, 0u);
+}
+
+TEST(Request, ALongGrammarIsLongWork) {
+  const BriefWork brief;
+  EXPECT_NO_THROW(gbnf_grammar("root ::= [a-z]{0,100}", "grammar"));
+  EXPECT_THROW(gbnf_grammar("root ::= [a-z]{0,100000}", "grammar"), LongWork);
+  EXPECT_THROW(gbnf_grammar("root = a", "grammar"), Error) << "it is wrong, and read at once";
 }
 
 }  // namespace
