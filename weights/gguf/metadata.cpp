@@ -90,20 +90,26 @@ std::string_view name_of(GgufType type) {
   return "unknown";
 }
 
+std::size_t GgufMetadata::place_of(std::string_view key) const {
+  const auto place = std::lower_bound(by_key_.begin(), by_key_.end(), key,
+                                      [&](std::size_t i, std::string_view of) { return entries_[i].first < of; });
+  return static_cast<std::size_t>(place - by_key_.begin());
+}
+
 const GgufValue* GgufMetadata::find(std::string_view key) const {
-  const auto found =
-      std::find_if(entries_.begin(), entries_.end(), [&](const auto& entry) { return entry.first == key; });
-  return found == entries_.end() ? nullptr : &found->second;
+  const std::size_t place = place_of(key);
+  const auto* const entry = place == by_key_.size() ? nullptr : &entries_[by_key_[place]];
+  return entry && entry->first == key ? &entry->second : nullptr;
 }
 
 void GgufMetadata::set(std::string key, GgufValue value) {
-  const auto found =
-      std::find_if(entries_.begin(), entries_.end(), [&](const auto& entry) { return entry.first == key; });
-  if (found != entries_.end()) {
-    found->second = std::move(value);
-  } else {
-    entries_.emplace_back(std::move(key), std::move(value));
+  const std::size_t place = place_of(key);
+  if (place < by_key_.size() && entries_[by_key_[place]].first == key) {
+    entries_[by_key_[place]].second = std::move(value);
+    return;
   }
+  by_key_.insert(by_key_.begin() + static_cast<std::ptrdiff_t>(place), entries_.size());
+  entries_.emplace_back(std::move(key), std::move(value));
 }
 
 void GgufMetadata::set_u32(std::string key, std::uint32_t value) {
@@ -145,14 +151,17 @@ std::optional<std::string> GgufFields::text(std::string_view key) const {
   return text ? std::optional(*text) : std::nullopt;
 }
 
-std::vector<std::int64_t> GgufFields::whole_numbers(std::string_view key, std::string_view wanted) const {
+std::vector<std::int64_t> GgufFields::whole_numbers(std::string_view key, std::string_view wanted,
+                                                    std::size_t most) const {
   const auto with_sign = [](std::uint64_t number) { return number > INT64_MAX ? -1 : std::int64_t(number); };
   const GgufValue* const value = find(key);
   if (!value) return {};
   if (const auto* const number = std::get_if<std::int64_t>(&value->data)) return {*number};
   if (const auto* const number = std::get_if<std::uint64_t>(&value->data)) return {with_sign(*number)};
-  if (const auto* const numbers = std::get_if<GgufNumbers<std::int64_t>>(&value->data)) return numbers->widened();
-  const auto* const numbers = get<GgufNumbers<std::uint64_t>>(key, wanted);
+  const auto* const with_signs = std::get_if<GgufNumbers<std::int64_t>>(&value->data);
+  const auto* const numbers = with_signs ? nullptr : get<GgufNumbers<std::uint64_t>>(key, wanted);
+  if ((with_signs ? with_signs->size() : numbers->size()) > most) fail(key, fmt::format("at most {} numbers", most));
+  if (with_signs) return with_signs->widened();
   std::vector<std::int64_t> result(numbers->size());
   for (std::size_t i = 0; i < result.size(); ++i) result[i] = with_sign((*numbers)[i]);
   return result;

@@ -83,7 +83,11 @@ class GgufMetadata {
   void set_i32s(std::string key, const std::vector<std::int32_t>& values);
 
  private:
+  // Returns where in by_key_ the entry of a key is, or would be.
+  std::size_t place_of(std::string_view key) const;
+
   std::vector<std::pair<std::string, GgufValue>> entries_;
+  std::vector<std::size_t> by_key_;  // positions in entries_, in the order of their keys
 };
 
 // The metadata of one file, read key by key. An unexpected value throws Error: "file: key is FOUND, expected WANTED".
@@ -106,8 +110,10 @@ class GgufFields {
   }
   std::optional<bool> flag(std::string_view key) const;
   std::optional<std::string> text(std::string_view key) const;
-  // The number, or the numbers of an array; empty if the key is missing. One that overflows 64 bits with a sign is -1.
-  std::vector<std::int64_t> whole_numbers(std::string_view key, std::string_view wanted) const;
+  // The number, or the numbers of an array of at most `most`; empty if the key is missing. One that overflows 64 bits
+  // with a sign is -1.
+  std::vector<std::int64_t> whole_numbers(std::string_view key, std::string_view wanted,
+                                          std::size_t most = std::size_t{1} << 20) const;
 
   // Returns the keys that no call has read.
   std::vector<std::string> unused() const;

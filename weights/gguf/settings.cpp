@@ -34,7 +34,7 @@ class Settings : public GgufFields {
   std::optional<std::size_t> size(std::string_view name) const {
     if (!find(key(name))) return std::nullopt;
     constexpr const char* wanted = "a whole number from 0 to 16777216, the same for all layers";
-    const std::vector<std::int64_t> numbers = whole_numbers(key(name), wanted);
+    const std::vector<std::int64_t> numbers = whole_numbers(key(name), wanted, largest_tensor_count);
     const auto fits = [&](std::int64_t number) {
       return number == numbers.front() && number >= 0 && number <= largest_size;
     };
@@ -63,7 +63,7 @@ class Settings : public GgufFields {
 
   std::vector<std::int32_t> token_ids(const std::string& full_key) const {
     std::vector<std::int32_t> ids;
-    for (const std::int64_t id : whole_numbers(full_key, "token ids")) {
+    for (const std::int64_t id : whole_numbers(full_key, "token ids", most_end_ids)) {
       if (id < 0 || id > largest_size) fail(full_key, "token ids");
       ids.push_back(static_cast<std::int32_t>(id));
     }

@@ -90,6 +90,9 @@ struct Config {
   std::vector<std::int32_t> eos_token_id;  // any of them ends generation
 };
 
+// The limit on ids that a file states: each is compared with every token. Real models have one to ten.
+inline constexpr std::size_t most_end_ids = 1024;
+
 // The source of the value of a field of Config, with the place or reason.
 struct ConfigSource {
   enum class Kind {

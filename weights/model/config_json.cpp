@@ -65,6 +65,7 @@ std::optional<RopeScaling> parse_rope_scaling(const JsonFields& fields, bool min
 std::vector<std::int32_t> parse_token_ids(const JsonFields& fields, const char* key) {
   const Json& value = fields.get(key);
   if (value.is_null()) return {};
+  if (value.size() > most_end_ids) fields.fail(key, fmt::format("at most {} token ids", most_end_ids));
   std::vector<std::int32_t> ids;
   for (const Json& id : value.is_array() ? value : Json::array({value})) {
     if (id.is_number_integer() && id < 0) continue;
