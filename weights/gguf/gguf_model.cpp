@@ -140,7 +140,7 @@ class Translator {
   }
 
   void split_shared_network(const std::string& name, const std::string& mlp, const std::string& part,
-                            const StoredTensor& tensor) {
+                            StoredTensor tensor) {
     const std::size_t count = stated_.n_shared_experts.value_or(0);
     check_count(name, count, count);
     const bool columns = part.starts_with("down_proj");
@@ -151,6 +151,8 @@ class Translator {
                               name, shape_text(tensor.shape), count));
     }
     const std::size_t share = width / count;
+    // Each expert's columns are in all rows: the file is read once, not for each.
+    if (columns && count > 1) tensor.data = StoredBytes(tensor.data.read_all());
     for (std::size_t expert = 0; expert < count; ++expert) {
       const std::size_t first = expert * share, last = first + share;
       StoredTensor one = count == 1 ? tensor

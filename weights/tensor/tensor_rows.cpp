@@ -10,10 +10,11 @@ StoredTensor slice_columns(const StoredTensor& matrix, std::size_t first, std::s
   const std::size_t bytes_per_row = matrix.data.size() / matrix.shape[0];
   const std::size_t offset = first / block.elements * block.bytes;
   const std::size_t size = (last - first) / block.elements * block.bytes;
-  const std::vector<std::byte> all = matrix.data.read_all();
+  std::vector<std::byte> buffer;
+  const std::byte* const all = matrix.data.read(0, matrix.data.size(), buffer);
   std::vector<std::byte> bytes(matrix.shape[0] * size);
   for (std::size_t row = 0; row < matrix.shape[0]; ++row) {
-    std::memcpy(bytes.data() + row * size, all.data() + row * bytes_per_row + offset, size);
+    std::memcpy(bytes.data() + row * size, all + row * bytes_per_row + offset, size);
   }
   StoredTensor part = matrix;
   part.data = StoredBytes(std::move(bytes));
