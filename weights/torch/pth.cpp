@@ -226,6 +226,9 @@ StoredTensors read_pth(std::shared_ptr<const InputFile> file) {
       throw Error(fmt::format("{}: entry {} is of type {}, expected a tensor; torch.save(model.state_dict(), ...)",
                               path, quote(name->text), pickle::type_name(value)));
     }
+    if (tensors.size() == largest_tensor_count) {
+      throw Error(fmt::format("{}: has more than {} tensors", path, largest_tensor_count));
+    }
     if (!tensors.emplace(name->text, reader.read(value, name->text)).second) {
       throw Error(fmt::format("{}: tensor {} is repeated", path, quote(name->text)));
     }

@@ -28,6 +28,9 @@ using pickle::Value;
 // The largest number of dimensions of PyTorch's own operators.
 constexpr std::size_t most_dimensions = 64;
 constexpr std::size_t most_copied = std::size_t{4} << 30;
+constexpr std::size_t longest_key = 64;  // torch.save's keys are numbers
+// Bytes whose copying takes as long as another call of the system.
+constexpr std::size_t read_cost = 4096;
 
 constexpr std::pair<std::string_view, DType> storage_classes[] = {
     {"torch.FloatStorage", DType::f32},
@@ -180,13 +183,12 @@ class Positions {
   std::size_t position_ = 0;
 };
 
-// Copies the elements in row-major order of the shape. All that they span is read at once, unless they are so far apart
-// that reading each alone is less work.
+// Copies the elements in row-major order of the shape. All `spanned` bytes are read at once, unless the elements are so
+// far apart that reading each alone is less work.
 std::vector<std::byte> gather(const InputFile& file, FilePart storage, const Layout& layout, std::size_t elements,
-                              std::size_t width) {
-  constexpr std::size_t far_apart = 64;
-  const std::size_t first = storage.offset + layout.offset * width, spanned = reach(layout).value();
-  std::vector<std::byte> all(spanned / far_apart > elements ? 0 : spanned * width);
+                              std::size_t width, std::size_t spanned) {
+  const std::size_t first = storage.offset + layout.offset * width;
+  std::vector<std::byte> all(spanned / read_cost > elements ? 0 : spanned);
   if (!all.empty()) file.read(first, all);
   std::vector<std::byte> result(elements * width);
   Positions positions(layout);
@@ -221,6 +223,10 @@ StorageReference read_storage_reference(const Document& document, PersistentId i
   if (found == std::end(storage_classes)) {
     fail(where, fmt::format("{} is not a class of storage", quote(storage_class->name)));
   }
+  if (key->text.size() > longest_key) {
+    fail(where, fmt::format("its storage {} has a key of {} bytes, expected at most {}; save it again with torch.save",
+                            quote(key->text), key->text.size(), longest_key));
+  }
   StorageReference reference{found->second, key->text, to_size(item(4), "size of a storage", where), std::nullopt};
   if (tuple->items.size() == 6 && !std::holds_alternative<None>(item(5))) {
     reference.view = read_view(document, item(5), where);
@@ -239,6 +245,7 @@ TorchTensorReader::TorchTensorReader(const Document& document, const StoragePart
       storages_(storages),
       file_(std::move(file)),
       copy_budget_(std::min(2 * file_->size(), most_copied)),
+      read_budget_(16 * file_->size()),
       size_budget_(4 * file_->size()) {}
 
 FilePart TorchTensorReader::find_storage(const StorageReference& reference, const std::string& where) const {
@@ -283,11 +290,13 @@ StoredTensor TorchTensorReader::read(const Value& value, std::string_view name) 
     tensor.data = StoredBytes(file_, {storage.offset + layout.offset * width, elements * width});
     return tensor;
   }
-  if (elements * width > copy_budget_ || reach(layout).value() > most_copied / width) {
+  const std::size_t spanned = reach(layout).value() * width, work = std::min(spanned, elements * read_cost);
+  if (elements * width > copy_budget_ || spanned > most_copied || work > read_budget_) {
     fail(where, "is one transposed view too many of its file, or too long; save tensor.contiguous() instead");
   }
   copy_budget_ -= elements * width;
-  tensor.data = StoredBytes(gather(*file_, storage, layout, elements, width));
+  read_budget_ -= work;
+  tensor.data = StoredBytes(gather(*file_, storage, layout, elements, width, spanned));
   return tensor;
 }
 

@@ -56,6 +56,7 @@ class TorchTensorReader {
   const StorageParts& storages_;
   std::shared_ptr<const InputFile> file_;
   std::size_t copy_budget_;  // bytes that may still be copied
+  std::size_t read_budget_;  // bytes that may still be read for copies, each call of the system as some bytes
   std::size_t size_budget_;  // bytes that further tensors may have, copied or not
 };
 

@@ -173,8 +173,9 @@ void ZipReader::read_zip64_extra(std::span<const std::byte> extra, CentralHeader
   while (reader.remaining() >= 4) {
     const auto id = reader.read<std::uint16_t>();
     const auto size = reader.read<std::uint16_t>();
-    ByteReader field(reader.take(size), where);
+    const auto content = reader.take(size);
     if (id != zip64_extra_field) continue;
+    ByteReader field(content, where);
     for (std::uint64_t* value : {&header.size, &header.compressed_size, &header.local_header_offset}) {
       if (*value == in_zip64_long) *value = field.read<std::uint64_t>();
     }
