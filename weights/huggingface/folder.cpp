@@ -5,6 +5,7 @@
 
 #include <algorithm>
 #include <array>
+#include <climits>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -44,10 +45,13 @@ StoredTensors read_weights_file(const std::string& path) {
 std::map<std::string, std::string> read_index(const std::string& path) {
   const Json index = parse_json_object(read_text_file(path), path);
   const JsonFields shards = JsonFields(index, path, "").required_object("weight_map");
+  if (const std::size_t count = index["weight_map"].size(); count > largest_tensor_count) {
+    throw Error(fmt::format("{}: lists {} tensors, expected at most {}", path, count, largest_tensor_count));
+  }
   std::map<std::string, std::string> shard_of;
   for (const auto& [tensor, shard] : index["weight_map"].items()) {
     const std::string name = shards.required_text(tensor);
-    if (name.empty() || name == "." || name == ".." || name.find('/') != std::string::npos ||
+    if (name.empty() || name.size() > NAME_MAX || name == "." || name == ".." || name.find('/') != std::string::npos ||
         name.find('\0') != std::string::npos) {
       shards.fail(tensor, "the name of a file next to the index");
     }

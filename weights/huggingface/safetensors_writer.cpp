@@ -28,12 +28,15 @@ std::vector<const OutputTensor*> in_file_order(const std::vector<OutputTensor>& 
 }
 
 std::string header_of(const std::vector<const OutputTensor*>& tensors) {
-  nlohmann::ordered_json header;
-  header["__metadata__"] = {{"format", "pt"}};
+  nlohmann::ordered_json header{{"__metadata__", {{"format", "pt"}}}};
+  std::vector<nlohmann::ordered_json::object_t::value_type>& members =
+      header.get_ref<nlohmann::ordered_json::object_t&>();  // which would look for each name among all before it
   std::uint64_t begin = 0;
   for (const OutputTensor* tensor : tensors) {
     const std::uint64_t end = begin + byte_count(*tensor);
-    header[tensor->name] = {{"dtype", dtype_name(*tensor)}, {"shape", tensor->shape}, {"data_offsets", {begin, end}}};
+    members.emplace_back(tensor->name,
+                         nlohmann::ordered_json{
+                             {"dtype", dtype_name(*tensor)}, {"shape", tensor->shape}, {"data_offsets", {begin, end}}});
     begin = end;
   }
   std::string text = dump_json(header);
