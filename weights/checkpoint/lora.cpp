@@ -3,13 +3,16 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cmath>
 #include <cstring>
 #include <map>
+#include <optional>
 #include <string_view>
 #include <utility>
 
+#include "weights/base/cancel.h"
 #include "weights/base/error.h"
 #include "weights/base/quote.h"
 #include "weights/io/mistaken_file.h"
@@ -92,32 +95,89 @@ void check_shapes(const std::string& module, const LoraPair& pair, const StoredT
                     "model",
                     path, module, shape_text(pair.a->shape), shape_text(pair.b->shape), shape_text(weight.shape)));
   }
+  if (pair.a->shape[0] > largest_rank) {
+    throw Error(
+        fmt::format("{}: {} has rank {}, expected at most {}; merge the LoRA in Python and load the whole model", path,
+                    module, pair.a->shape[0], largest_rank));
+  }
 }
 
-// Sums in double: A and B are small, and each result is rounded once.
+// B A in blocks: the sums of one are in registers, a strip of A in the cache. Each sum is in double and adds its
+// products, which are exact, in the order of the ranks: no block changes it.
+constexpr std::size_t block = 4, strip = 64;
+
+// Columns [first, first + strip) of A, four side by side for each rank; zeros past the last column.
+void pack_strip(const std::vector<float>& a, std::size_t cols, std::size_t first, std::vector<double>& packed) {
+  const std::size_t rank = a.size() / cols;
+  for (std::size_t i = 0; i < packed.size(); ++i) {
+    const std::size_t col = first + i / (rank * block) * block + i % block;
+    packed[i] = col < cols ? a[i / block % rank * cols + col] : 0;
+  }
+}
+
+// Four rows of B, of `rank` values each, times four columns of A.
+void multiply_block(const std::array<const float*, block>& b, const double* a, std::size_t rank, double* sums) {
+  typedef double Pair __attribute__((vector_size(2 * sizeof(double))));
+  Pair left[block] = {}, right[block] = {};
+  for (std::size_t r = 0; r < rank; ++r) {
+    const Pair first = {a[r * block], a[r * block + 1]}, second = {a[r * block + 2], a[r * block + 3]};
+#pragma GCC unroll 4
+    for (std::size_t row = 0; row < block; ++row) {
+      const double factor = b[row][r];
+      left[row] += factor * first;
+      right[row] += factor * second;
+    }
+  }
+  for (std::size_t row = 0; row < block; ++row) {
+    std::memcpy(sums + row * block, &left[row], sizeof left[row]);
+    std::memcpy(sums + row * block + 2, &right[row], sizeof right[row]);
+  }
+}
+
+// Calls use(row, column, sum) for each element of B [rows, rank] times A [rank, cols].
+template <class Use>
+void multiply(const std::vector<float>& b, const std::vector<float>& a, std::size_t rows, std::size_t cols,
+              const Use& use) {
+  const std::size_t rank = a.size() / cols;
+  std::vector<double> packed(rank * strip);
+  double sums[block * block];
+  for (std::size_t first = 0; first < cols; first += strip) {
+    pack_strip(a, cols, first, packed);
+    const std::size_t last = std::min(first + strip, cols);
+    for (std::size_t row = 0; row < rows; row += block) {
+      check_cancelled();
+      std::array<const float*, block> factors;
+      for (std::size_t i = 0; i < block; ++i) factors[i] = b.data() + std::min(row + i, rows - 1) * rank;
+      for (std::size_t col = first; col < last; col += block) {
+        multiply_block(factors, packed.data() + (col - first) * rank, rank, sums);
+        for (std::size_t i = 0; i < block * block; ++i) {
+          const std::size_t at_row = row + i / block, at_col = col + i % block;
+          if (at_row < rows && at_col < cols) use(at_row, at_col, sums[i]);
+        }
+      }
+    }
+  }
+}
+
+// Each result is rounded once.
 StoredTensor merged(const StoredTensor& weight, const std::string& module, const LoraPair& pair, const LoraFile& lora) {
-  const std::size_t rows = weight.shape[0], cols = weight.shape[1], rank = pair.a->shape[0];
-  std::vector<std::byte> bytes(rows * cols * sizeof(float));
+  const std::size_t rows = weight.shape[0], cols = weight.shape[1];
   const std::vector<float> a = finite_floats(*pair.a, module + ".lora.A.weight", lora.path);
   const std::vector<float> b = finite_floats(*pair.b, module + ".lora.B.weight", lora.path);
   const std::vector<float> w = to_floats(weight);
-  std::vector<double> sum(cols);
-  for (std::size_t row = 0; row < rows; ++row) {
-    sum.assign(cols, 0.0);
-    for (std::size_t r = 0; r < rank; ++r) {
-      for (std::size_t col = 0; col < cols; ++col)
-        sum[col] += static_cast<double>(b[row * rank + r]) * a[r * cols + col];
-    }
-    for (std::size_t col = 0; col < cols; ++col) {
-      const float value = static_cast<float>(w[row * cols + col] + lora.scale * sum[col]);
-      if (!std::isfinite(value) && std::isfinite(w[row * cols + col])) {
-        throw Error(
-            fmt::format("{}: its product for {} times {} is {} in row {}, expected a finite f32; use a smaller "
-                        "scale or another LoRA",
-                        lora.path, module, lora.scale, sum[col], row));
-      }
-      std::memcpy(bytes.data() + (row * cols + col) * sizeof(float), &value, sizeof value);
-    }
+  std::vector<std::byte> bytes(w.size() * sizeof(float));
+  std::optional<std::pair<std::size_t, double>> overflow;  // the row and the sum of the first
+  multiply(b, a, rows, cols, [&](std::size_t row, std::size_t col, double sum) {
+    const std::size_t at = row * cols + col;
+    const float value = static_cast<float>(w[at] + lora.scale * sum);
+    if (!std::isfinite(value) && std::isfinite(w[at]) && !(overflow && overflow->first <= row)) overflow = {row, sum};
+    std::memcpy(bytes.data() + at * sizeof(float), &value, sizeof value);
+  });
+  if (overflow) {
+    throw Error(
+        fmt::format("{}: its product for {} times {} is {} in row {}, expected a finite f32; use a smaller "
+                    "scale or another LoRA",
+                    lora.path, module, lora.scale, overflow->second, overflow->first));
   }
   StoredTensor result = weight;
   result.dtype = DType::f32;

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <vector>
 
@@ -7,6 +8,9 @@
 #include "weights/tensor/stored_tensor.h"
 
 namespace minimind {
+
+// The limit on ranks: W + B A takes rank x out x in products. Real LoRAs are far below it.
+inline constexpr std::size_t largest_rank = 1024;
 
 struct LoraFile {
   std::string path;
