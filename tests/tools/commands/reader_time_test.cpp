@@ -238,7 +238,12 @@ TEST(ReaderTime, GgufHeadersAreLinear) {
       gguf_array("arrays of arrays", 9, std::string(12, '\0')),
       gguf_list("keys", false, 1024,
                 [](std::uint64_t i) {
-                  return gguf_text(fmt::format("{:01003}", i)) + little_endian(std::uint32_t{4}) + std::string(9, '\0');
+                  return gguf_text(fmt::format("{:01008}", i)) + little_endian(std::uint32_t{4}) + std::string(4, '\0');
+                }),
+      gguf_list("long keys", false, 16384,
+                [](std::uint64_t i) {
+                  return gguf_text(fmt::format("{:016368}", i)) + little_endian(std::uint32_t{4}) +
+                         std::string(4, '\0');
                 }),
       gguf_list("tensors", true, 100, [](std::uint64_t i) {
         return gguf_text(fmt::format("{:064}", i)) + little_endian(std::uint32_t{1}) + little_endian(std::uint64_t{1}) +

@@ -327,5 +327,35 @@ TEST(Lora, AMissingFileIsNamed) {
   EXPECT_TRUE(error.starts_with("/nowhere/lora.pth: ")) << error;
 }
 
+// The sums have their products in the order of the ranks, in double, whatever the blocks are.
+TEST(Lora, TheProductIsThatOfOneSumAfterTheOther) {
+  const std::size_t rows = 7, cols = 70, rank = 5;
+  std::vector<float> a(rank * cols), b(rows * rank), w(rows * cols);
+  std::size_t seed = 1;
+  for (std::vector<float>* values : {&a, &b, &w}) {
+    for (float& value : *values) value = 1 / static_cast<float>(1 + (seed = seed * 48271 % 2147483647) % 1000);
+  }
+  std::vector<float> wanted(w.size());
+  for (std::size_t i = 0; i < w.size(); ++i) {
+    double sum = 0;
+    for (std::size_t r = 0; r < rank; ++r) sum += static_cast<double>(b[i / cols * rank + r]) * a[r * cols + i % cols];
+    wanted[i] = static_cast<float>(w[i] + 0.3 * sum);
+  }
+  StoredTensors tensors{{std::string(q_proj) + ".weight", f32_tensor({rows, cols}, w)}};
+  merge_lora(tensors,
+             {{part(q_proj, 'A'), f32_tensor({rank, cols}, a)}, {part(q_proj, 'B'), f32_tensor({rows, rank}, b)}},
+             {"a.pth", 0.3});
+  EXPECT_EQ(floats_of(tensors.begin()->second), wanted);
+}
+
+TEST(Lora, RanksHaveALimit) {
+  const auto of_rank = [](std::size_t rank) {
+    return StoredTensors{{part(q_proj, 'A'), zeros({rank, 8})}, {part(q_proj, 'B'), zeros({8, rank})}};
+  };
+  StoredTensors tensors = model();
+  EXPECT_EQ(add(tensors, of_rank(largest_rank)).size(), 1u);
+  EXPECT_NE(add_error(of_rank(largest_rank + 1)).find("has rank 1025, expected at most 1024"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace minimind

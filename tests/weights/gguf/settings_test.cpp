@@ -250,5 +250,15 @@ TEST(GgufSettings, TheArchitectureTellsWhetherExpertsAreDividedByTheirSum) {
   EXPECT_EQ(settings_of("minimind", of_minimind).n_shared_experts, 1u);
 }
 
+// An array in place of a number takes its bytes in the file, not eight for each value.
+TEST(GgufSettings, LongArraysAreNotWidened) {
+  for (const auto& [key, most] : Keys{{".block_count", whole(65536)}, {"tokenizer.ggml.eos_token_id", whole(1024)}}) {
+    const auto limit = std::get<std::uint64_t>(most.data);
+    const GgufValue longer = list(std::vector<std::uint8_t>(limit + 1, 2));
+    const std::string error = error_of([&, &name = key] { settings_of("llama", {{name, longer}}); });
+    EXPECT_NE(error.find("expected at most " + std::to_string(limit) + " numbers"), std::string::npos) << error;
+  }
+}
+
 }  // namespace
 }  // namespace minimind

@@ -196,5 +196,17 @@ TEST(TextFile, OverSixtyFourMebibytesIsRejected) {
   expect_in(error_of([&] { read_text_file(file.path()); }), {file.path(), "67108864"});
 }
 
+TEST(HfFolder, AnIndexHasLimits) {
+  const auto error_of_index = [](std::size_t tensors, const std::string& shard) {
+    nlohmann::json index;
+    for (std::size_t i = 0; i < tensors; ++i) index["weight_map"][std::to_string(i)] = shard;
+    const TemporaryFolder folder;
+    folder.write("model.safetensors.index.json", index.dump());
+    return error_of([&] { read_hf_folder(folder.path()); });
+  };
+  EXPECT_NE(error_of_index(65'537, "a").find("lists 65537 tensors, expected at most 65536"), std::string::npos);
+  EXPECT_NE(error_of_index(1, std::string(256, 'a')).find("expected the name of a file"), std::string::npos);
+}
+
 }  // namespace
 }  // namespace minimind

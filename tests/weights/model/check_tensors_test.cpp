@@ -161,5 +161,13 @@ TEST(ExpectedTensors, QNormIsAcceptedOnlyIfTheFamilyHasIt) {
   EXPECT_NE(check_error(small_v1(), tensors).find("q_norm.weight' is not part of"), std::string::npos);
 }
 
+// Not every one of them is named and kept.
+TEST(ExpectedTensors, TooManyThatAreMissingEndTheCheck) {
+  Config config = config_of(SmallModel{});
+  config.num_hidden_layers = 100'000;
+  EXPECT_EQ(error_of([&] { check_tensors(canonical(SmallModel{}), config, "test.pth"); }),
+            "test.pth: tensor 'model.layers.2.input_layernorm.weight' and 65536 more are missing at least");
+}
+
 }  // namespace
 }  // namespace minimind

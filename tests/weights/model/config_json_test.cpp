@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <string>
 #include <vector>
 
@@ -395,6 +396,15 @@ TEST(StatedConfig, DeepNestingIsRejectedWithoutOverflowingTheStack) {
   for (const char* key : {"vocab_size", "eos_token_id", "rope_scaling", "hidden_act"}) {
     EXPECT_NE(parse_error(std::string("{\"") + key + "\": " + nested + "}"), "") << key;
   }
+}
+
+TEST(ConfigJson, EndsOfTextHaveALimit) {
+  std::vector<std::int32_t> ids(most_end_ids);
+  std::iota(ids.begin(), ids.end(), 0);
+  EXPECT_EQ(parse(nlohmann::json{{"eos_token_id", ids}}.dump()).eos_token_id, ids);
+  ids.push_back(0);
+  expect_parse_error(nlohmann::json{{"eos_token_id", ids}}.dump(),
+                     {"eos_token_id is an array of 1025, expected at most"});
 }
 
 }  // namespace

@@ -413,5 +413,30 @@ TEST(WritePth, RejectsBlockTypesAndTiesToNothing) {
             "'head' cannot share the storage of 'embedding', which is not written");
 }
 
+TEST(Pth, LongKeysOfStoragesAreRejected) {
+  const std::string key(65, '1');
+  const std::string body = dict({text("w"), tensor({.key = key, .storage_elements = 1, .shape = {1}, .strides = {1}})});
+  expect_error(torch_zip(body, {{key, ramp(1)}}), "has a key of 65 bytes, expected at most 64");
+  expect_error(torch_legacy(body, {{key, ramp(1)}}), "has a key of 65 bytes, expected at most 64");
+}
+
+TEST(Pth, MoreThan65536TensorsAreRejected) {
+  const std::string one = tensor({.storage_elements = 1, .shape = {0}, .strides = {1}});
+  std::vector<std::string> entries{text("0"), one + "q\x01"};
+  for (int i = 1; i <= 65536; ++i) entries.insert(entries.end(), {text(std::to_string(i)), "h\x01"});
+  expect_error(torch_zip(dict(entries), {{"0", ramp(1)}}), "has more than 65536 tensors");
+}
+
+TEST(Pth, WhatIsReadForViewsIsBoundedByTheSizeOfTheFile) {
+  const std::string far_apart = tensor({.storage_elements = 16'000, .shape = {16}, .strides = {1000}});
+  const auto file_of = [&](int views) {
+    std::vector<std::string> entries;
+    for (int i = 0; i < views; ++i) entries.insert(entries.end(), {text(std::to_string(i)), far_apart});
+    return torch_zip(dict(entries), {{"0", ramp(16'000)}});
+  };
+  EXPECT_EQ(floats(read(file_of(10)).at("9"))[15], 15'000);
+  expect_error(file_of(40), "one transposed view too many");
+}
+
 }  // namespace
 }  // namespace minimind
