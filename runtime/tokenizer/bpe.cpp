@@ -8,24 +8,24 @@
 #include <queue>
 #include <tuple>
 
-#include "runtime/text/unicode.h"
 #include "runtime/text/utf8.h"
 #include "weights/base/cancel.h"
 #include "weights/base/error.h"
 
 namespace minimind {
-namespace {
 
-// Returns the end of the run of characters of class `wanted` that starts at `begin`.
 std::size_t end_of_run(std::string_view text, std::size_t begin, CharClass wanted) {
   std::size_t end = begin;
-  while (end < text.size()) {
+  for (std::size_t count = 0; end < text.size(); ++count) {
+    if (count % 65536 == 65535) check_cancelled();
     const Utf8Char next = first_utf8(text.substr(end));
     if (class_of(next.code_point) != wanted) break;
     end += next.size;
   }
   return end;
 }
+
+namespace {
 
 std::size_t contraction_size(std::string_view text) {
   for (const std::string_view contraction : {"'s", "'t", "'re", "'ve", "'m", "'ll", "'d"}) {
@@ -120,6 +120,7 @@ void Bpe::merge(std::vector<std::int32_t>& ids) const {
 
 // Queues the merge of the symbol at `position` with the next one, if there is a rule for it.
 void Bpe::queue_merge(Word& word, std::uint32_t position) const {
+  check_cancelled();
   const Word::Symbol& left = word.symbols[position];
   const Rule* const rule = left.next == none ? nullptr : find(left.id, word.symbols[left.next].id);
   if (rule != nullptr) word.queue.push(static_cast<std::uint64_t>(rule->rank) << 32 | position);

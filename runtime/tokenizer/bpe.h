@@ -6,12 +6,17 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/text/unicode.h"
+
 namespace minimind {
 
 // Returns the size in bytes of the first word of `text`, which must be valid UTF-8 and not empty, by GPT-2's pattern:
 //   's|'t|'re|'ve|'m|'ll|'d| ?\p{L}+| ?\p{N}+| ?[^\s\p{L}\p{N}]+|\s+(?!\S)|\s+
 // Merging never crosses the edge of a word. Every character belongs to exactly one word.
 std::size_t gpt2_word_size(std::string_view text);
+
+// Returns the end of the run of characters of a class that starts at byte `begin`.
+std::size_t end_of_run(std::string_view text, std::size_t begin, CharClass wanted);
 
 // A rule of byte-pair encoding: adjacent tokens `left` and `right` become the token `result`.
 struct BpeMerge {

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <iterator>
 #include <string_view>
 #include <unordered_set>
 
@@ -144,14 +143,13 @@ std::vector<std::string> overlapping_tokens(const TokenizerData& data) {
 // Hugging Face searches for `normalized` tokens in the text between the other tokens; llama.cpp always searches for the
 // longest first.
 std::vector<std::string> tokens_holding_a_literal_one(const TokenizerData& data) {
-  std::vector<AddedToken> literal;
-  std::copy_if(data.added_tokens.begin(), data.added_tokens.end(), std::back_inserter(literal),
-               [](const AddedToken& token) { return !token.normalized; });
-  const AddedTokenSplitter splitter(literal);
+  const AddedTokenSplitter literal(data.added_tokens, false);
   return added_tokens_where(data, [&](const AddedToken& token) {
-    std::vector<TextPiece> pieces;
-    if (token.normalized) splitter.split(token.content, pieces);
-    return std::any_of(pieces.begin(), pieces.end(), [](const TextPiece& piece) { return piece.id.has_value(); });
+    bool found = false;
+    if (token.normalized) {
+      literal.split(token.content, {}, 0, [&](const TextPiece& piece) { found |= piece.id.has_value(); });
+    }
+    return found;
   });
 }
 

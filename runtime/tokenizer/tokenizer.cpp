@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <iterator>
 #include <unordered_map>
 #include <utility>
 
@@ -52,6 +51,10 @@ std::optional<std::int32_t> find_named_id(const TokenizerData& data, const Vocab
 
 const std::vector<std::int32_t>& require_tokens(const TokenizerData& data, const Vocabulary& vocabulary,
                                                 const std::vector<std::int32_t>& ids) {
+  if (ids.size() > most_ids_around) {
+    throw Error(fmt::format("{}: its post-processor adds {} ids to texts, expected at most {}", data.source, ids.size(),
+                            most_ids_around));
+  }
   for (const std::int32_t id : ids) {
     if (vocabulary.has(id)) continue;
     throw Error(fmt::format("{}: its post-processor adds id {} to texts, expected ids of its tokens; save it again",
@@ -74,13 +77,6 @@ std::vector<BpeMerge> find_merges(const TokenizerData& data, const Vocabulary& v
   return merges;
 }
 
-std::vector<AddedToken> with_normalized(const std::vector<AddedToken>& tokens, bool normalized) {
-  std::vector<AddedToken> chosen;
-  std::copy_if(tokens.begin(), tokens.end(), std::back_inserter(chosen),
-               [=](const AddedToken& token) { return token.normalized == normalized; });
-  return chosen;
-}
-
 }  // namespace
 
 Tokenizer::Tokenizer(const TokenizerData& data)
@@ -88,8 +84,8 @@ Tokenizer::Tokenizer(const TokenizerData& data)
       vocabulary_(data),
       byte_ids_(find_byte_ids(vocabulary_)),
       unk_id_(find_unk_id(data, vocabulary_, byte_ids_)),
-      literal_(with_normalized(data.added_tokens, false)),
-      normalized_(with_normalized(data.added_tokens, true)),
+      literal_(data.added_tokens, false),
+      normalized_(data.added_tokens, true),
       bpe_(find_merges(data, vocabulary_), vocabulary_.size()),
       fuse_unk_(data.fuse_unk),
       ignore_merges_(data.ignore_merges),
@@ -110,30 +106,21 @@ std::vector<std::int32_t> Tokenizer::encode(std::string_view text, const TextMar
     return encode(whole, all);
   }
   const Words words = marks.empty() ? Words::unmarked : Words::marked;
-  std::vector<TextPiece> pieces, parts;
-  literal_.split(text, pieces, marks);
-  for (const TextPiece& piece : pieces) {
-    if (piece.id) {
-      parts.push_back(piece);
-    } else {
-      normalized_.split(piece.text, parts, marks, static_cast<std::size_t>(piece.text.data() - text.data()));
-    }
-  }
   std::vector<std::int32_t> ids;
-  for (const TextPiece& part : parts) {
-    if (part.id) {
-      ids.push_back(*part.id);
-    } else {
-      encode_text(part.text, words, ids);
-    }
-  }
+  const auto add = [&](const TextPiece& part) {
+    check_cancelled();
+    part.id ? ids.push_back(*part.id) : encode_text(part.text, words, ids);
+  };
+  literal_.split(text, marks, 0, [&](const TextPiece& piece) {
+    if (piece.id) return add(piece);
+    normalized_.split(piece.text, marks, static_cast<std::size_t>(piece.text.data() - text.data()), add);
+  });
   return ids;
 }
 
 std::vector<std::int32_t> Tokenizer::encode_with_special(std::string_view text, const TextMarks& marks) const {
-  std::vector<std::int32_t> ids = before_text_;
-  const std::vector<std::int32_t> of_text = encode(text, marks);
-  ids.insert(ids.end(), of_text.begin(), of_text.end());
+  std::vector<std::int32_t> ids = encode(text, marks);
+  ids.insert(ids.begin(), before_text_.begin(), before_text_.end());
   ids.insert(ids.end(), after_text_.begin(), after_text_.end());
   return ids;
 }

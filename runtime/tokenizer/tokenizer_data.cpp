@@ -1,10 +1,14 @@
 #include "runtime/tokenizer/tokenizer_data.h"
 
 #include <algorithm>
+#include <iterator>
+#include <ranges>
 #include <utility>
 
 #include "runtime/text/unicode.h"
 #include "runtime/text/utf8.h"
+#include "runtime/tokenizer/bpe.h"
+#include "weights/base/cancel.h"
 
 namespace minimind {
 namespace {
@@ -12,16 +16,6 @@ namespace {
 bool stands_alone(std::string_view before, std::string_view after) {
   return (before.empty() || !is_word_character(last_utf8(before).code_point)) &&
          (after.empty() || !is_word_character(first_utf8(after).code_point));
-}
-
-std::size_t leading_space(std::string_view text) {
-  std::size_t size = 0;
-  while (size < text.size()) {
-    const Utf8Char next = first_utf8(text.substr(size));
-    if (!is_white_space(next.code_point)) break;
-    size += next.size;
-  }
-  return size;
 }
 
 std::string_view without_trailing_space(std::string_view text) {
@@ -35,55 +29,72 @@ std::string_view without_trailing_space(std::string_view text) {
 
 }  // namespace
 
-AddedTokenSplitter::AddedTokenSplitter(std::vector<AddedToken> tokens) : tokens_(std::move(tokens)) {
-  std::sort(tokens_.begin(), tokens_.end(),
-            [](const AddedToken& a, const AddedToken& b) { return a.content < b.content; });
-  for (const AddedToken& token : tokens_) begins_a_token_[static_cast<unsigned char>(token.content[0])] = true;
-}
-
-// The sorted contents are a trie: each further byte of text narrows the range of contents that match.
-const AddedToken* AddedTokenSplitter::longest_at(std::string_view text) const {
-  const AddedToken* longest = nullptr;
-  auto begin = tokens_.begin();
-  auto end = tokens_.end();
-  for (std::size_t depth = 0; begin != end; ++depth) {
-    if (begin->content.size() == depth) longest = &*begin++;
-    if (depth == text.size()) break;
-    const auto byte_at_depth = [depth](const AddedToken& token) {
-      return static_cast<unsigned char>(token.content[depth]);
-    };
-    const auto wanted = static_cast<unsigned char>(text[depth]);
-    begin = std::partition_point(begin, end, [&](const AddedToken& token) { return byte_at_depth(token) < wanted; });
-    end = std::partition_point(begin, end, [&](const AddedToken& token) { return byte_at_depth(token) == wanted; });
-  }
-  return longest;
-}
-
-// As in Hugging Face tokenizers, the search continues at the end of the content, even if rstrip took more. Tokens of
-// whitespace can then match inside the whitespace that rstrip took. A token of which lstrip leaves nothing is dropped,
-// and the text resumes after the last match.
-void AddedTokenSplitter::split(std::string_view text, std::vector<TextPiece>& pieces, const TextMarks& marks,
-                               std::size_t offset) const {
-  std::size_t resume = 0;  // start of the text that belongs to no token
-  for (std::size_t begin = 0; begin < text.size();) {
-    const bool possible = begins_a_token_[static_cast<unsigned char>(text[begin])];
-    const std::size_t unmarked = possible ? marks.first_from(offset + begin) - offset - begin : 0;
-    const AddedToken* const token = possible ? longest_at(text.substr(begin, unmarked)) : nullptr;
-    if (token == nullptr) {
-      ++begin;
-      continue;
+AddedTokenSplitter::AddedTokenSplitter(const std::vector<AddedToken>& tokens, bool normalized) {
+  std::ranges::copy_if(
+      tokens, std::back_inserter(tokens_), [=](bool its) { return its == normalized; }, &AddedToken::normalized);
+  std::ranges::sort(tokens_, [](const AddedToken& a, const AddedToken& b) {
+    return std::lexicographical_compare(a.content.rbegin(), a.content.rend(), b.content.rbegin(), b.content.rend());
+  });
+  for (const AddedToken& token : tokens_) ends_a_token_[static_cast<unsigned char>(token.content.back())] = true;
+  nodes_.push_back({.end = static_cast<std::uint32_t>(tokens_.size())});
+  for (std::uint32_t at = 0; at < nodes_.size(); ++at) {
+    auto [byte, depth, shorter, begin, end, token] = nodes_[at];
+    const bool is_content = begin < end && tokens_[begin].content.size() == depth;
+    nodes_[at].token = is_content ? ++begin : nodes_[shorter].token;
+    nodes_[at].begin = nodes_[at].end = static_cast<std::uint32_t>(nodes_.size());
+    for (std::uint32_t i = begin; i < end; ++i) {
+      byte = *(tokens_[i].content.rbegin() + depth);
+      if (i == begin || byte != nodes_.back().byte) {
+        const std::uint32_t without_first = at == 0 ? 0 : step(shorter, byte);
+        nodes_.push_back({.byte = byte, .depth = depth + 1, .shorter = without_first, .begin = i, .end = i});
+        ++nodes_[at].end;
+      }
+      ++nodes_.back().end;
     }
-    const std::string_view before = text.substr(0, begin);
-    begin += token->content.size();
-    const std::string_view after = text.substr(begin);
-    if (token->single_word && !stands_alone(before, after)) continue;
-    const std::size_t first = token->lstrip ? std::max(without_trailing_space(before).size(), resume) : before.size();
-    const std::size_t last = begin + (token->rstrip ? leading_space(after) : 0);
-    if (resume < first) pieces.push_back({std::nullopt, text.substr(resume, first - resume)});
-    if (first < last) pieces.push_back({token->id, {}});
+  }
+}
+
+// Returns the node of the longest path that `node`'s path and `byte` behind it end with.
+std::uint32_t AddedTokenSplitter::step(std::uint32_t node, char byte) const {
+  for (;; node = nodes_[node].shorter) {
+    const auto begin = nodes_.begin() + nodes_[node].begin, end = nodes_.begin() + nodes_[node].end;
+    const auto child = std::ranges::lower_bound(begin, end, byte, {}, &Node::byte);
+    if (child != end && child->byte == byte) return static_cast<std::uint32_t>(child - nodes_.begin());
+    if (node == 0) return 0;
+  }
+}
+
+// Read backwards, a text shows the longest token that starts at each byte (Aho and Corasick 1975). As in Hugging Face
+// tokenizers, the search continues at the end of the content, even if rstrip took more. Tokens of whitespace can then
+// match inside the whitespace that rstrip took. A token of which lstrip leaves nothing is dropped, and the text resumes
+// after the last match.
+void AddedTokenSplitter::split(std::string_view text, const TextMarks& marks, std::size_t offset,
+                               const std::function<void(const TextPiece&)>& use) const {
+  std::vector<std::pair<std::size_t, std::uint32_t>> matches;  // bytes and numbers of tokens, the last byte first
+  std::uint32_t node = 0;
+  for (std::size_t at = text.size(); at-- > 0;) {
+    if (at % 65536 == 0) check_cancelled();
+    if (node == 0 && !ends_a_token_[static_cast<unsigned char>(text[at])]) continue;
+    node = marks.first_from(offset + at) == offset + at ? 0 : step(node, text[at]);
+    if (nodes_[node].token != 0) matches.emplace_back(at, nodes_[node].token);
+  }
+  std::size_t resume = 0;         // start of the text that belongs to no token
+  std::size_t end = 0;            // of the last match
+  std::size_t end_of_spaces = 0;  // that rstrip took last
+  for (const auto& [begin, number] : std::views::reverse(matches)) {
+    if (begin < end) continue;
+    const AddedToken& token = tokens_[number - 1];
+    end = begin + token.content.size();
+    if (token.single_word && !stands_alone(text.substr(0, begin), text.substr(end))) continue;
+    if (token.rstrip && end > end_of_spaces) end_of_spaces = end_of_run(text, end, CharClass::space);
+    const std::string_view before = text.substr(resume, std::max(begin, resume) - resume);
+    const std::size_t first = token.lstrip ? resume + without_trailing_space(before).size() : begin;
+    const std::size_t last = token.rstrip ? end_of_spaces : end;
+    if (resume < first) use({std::nullopt, text.substr(resume, first - resume)});
+    if (first < last) use({token.id, {}});
     resume = last;
   }
-  if (resume < text.size()) pieces.push_back({std::nullopt, text.substr(resume)});
+  if (resume < text.size()) use({std::nullopt, text.substr(resume)});
 }
 
 }  // namespace minimind

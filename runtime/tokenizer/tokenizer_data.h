@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <functional>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -15,6 +16,8 @@ namespace minimind {
 
 // Our own limit on the tokens, and on the merges, of a tokenizer: no model comes near it.
 inline constexpr std::size_t most_tokenizer_entries = std::size_t{1} << 20;
+inline constexpr std::size_t most_added_bytes = std::size_t{4} << 20;  // of the contents of all added tokens
+inline constexpr std::size_t most_ids_around = 256;                    // before a text, and after it
 
 // A token that is cut out of the text before splitting and merging, such as "<|im_start|>".
 struct AddedToken {
@@ -35,22 +38,31 @@ struct TextPiece {
   std::string_view text;  // not empty; unused if there is an id
 };
 
-// A splitter of texts at added tokens: at the leftmost match, of several the longest.
+// A splitter of texts at added tokens: at the leftmost match, of several the longest. Takes time linear in the text.
 class AddedTokenSplitter {
  public:
-  // The contents must be distinct and not empty.
-  explicit AddedTokenSplitter(std::vector<AddedToken> tokens);
+  // Of the tokens that are `normalized`, or of those that are not. The contents must be distinct and not empty.
+  AddedTokenSplitter(const std::vector<AddedToken>& tokens, bool normalized);
 
-  // Appends the pieces of `text`, which must be valid UTF-8, to `pieces`. No token matches a marked byte: `marks` are
+  // Calls use(piece) with the pieces of `text`, which must be valid UTF-8. No token matches a marked byte: `marks` are
   // those of a text in which this one is at `offset`.
-  void split(std::string_view text, std::vector<TextPiece>& pieces, const TextMarks& marks = {},
-             std::size_t offset = 0) const;
+  void split(std::string_view text, const TextMarks& marks, std::size_t offset,
+             const std::function<void(const TextPiece&)>& use) const;
 
  private:
-  const AddedToken* longest_at(std::string_view text) const;
+  // A node of the trie of the contents read backwards. Its path is the end of a content.
+  struct Node {
+    char byte = 0;                 // the last of the path
+    std::uint32_t depth = 0;       // the bytes of the path
+    std::uint32_t shorter = 0;     // the node of the longest other path that this path ends with
+    std::uint32_t begin = 0, end;  // the children, by byte; of an unfinished node the tokens below it
+    std::uint32_t token = 0;       // the number of the longest token that the path ends with, from 1; 0 for none
+  };
+  std::uint32_t step(std::uint32_t node, char byte) const;
 
-  std::vector<AddedToken> tokens_;          // by content
-  std::array<bool, 256> begins_a_token_{};  // by first byte
+  std::vector<AddedToken> tokens_;        // by content read backwards
+  std::vector<Node> nodes_;               // by depth, the root first
+  std::array<bool, 256> ends_a_token_{};  // by last byte
 };
 
 // A byte-level BPE tokenizer as its file states it; Tokenizer checks it. Tokens and merges are in the byte-level

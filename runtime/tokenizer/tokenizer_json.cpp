@@ -76,6 +76,8 @@ class PostProcessorReader {
       if (piece.get("Sequence").is_null()) {
         const Ids ids = special_token(fields, piece.required_object("SpecialToken").required_text("id"));
         Ids& where = text_seen ? data_.after_text : data_.before_text;
+        if (ids.size() > most_ids_around - where.size())
+          fields.fail("single", fmt::format("at most {} ids before the text and after it", most_ids_around));
         where.insert(where.end(), ids.begin(), ids.end());
       } else {
         if (text_seen) piece.fail("Sequence", "the text once");
@@ -111,12 +113,6 @@ void read_post_processor(const JsonFields& file, TokenizerData& data) {
 
 constexpr std::string_view merge_wanted = "two tokens, as \"a b\" or [\"a\", \"b\"]";
 
-std::optional<std::int32_t> as_token_id(const Json& value) {
-  constexpr std::uint64_t max_id = std::numeric_limits<std::int32_t>::max();
-  if (!value.is_number_unsigned() || value.get<std::uint64_t>() > max_id) return std::nullopt;
-  return value.get<std::int32_t>();
-}
-
 void read_vocab(const JsonFields& model, TokenizerData& data) {
   const JsonFields vocab = model.required_object("vocab");
   const Json& tokens = model.get("vocab");
@@ -124,9 +120,8 @@ void read_vocab(const JsonFields& model, TokenizerData& data) {
     model.fail("vocab", fmt::format("at most {} tokens", most_tokenizer_entries));
   data.vocab.reserve(tokens.size());
   for (const auto& [text, value] : tokens.items()) {
-    const std::optional<std::int32_t> id = as_token_id(value);
-    if (!id) vocab.fail(text, "a token id, 0 or more");
-    data.vocab.emplace_back(text, *id);
+    if (!is_id(value)) vocab.fail(text, "a token id, 0 or more");
+    data.vocab.emplace_back(text, value.get<std::int32_t>());
   }
 }
 
@@ -184,9 +179,8 @@ void read_added_tokens(const JsonFields& file, TokenizerData& data) {
   for (std::size_t i = 0; i < tokens.size(); ++i) {
     const JsonFields token(tokens[i], data.source, fmt::format("added_tokens[{}]", i));
     token.allow_only({"id", "content", "single_word", "lstrip", "rstrip", "normalized", "special"});
-    const std::optional<std::int32_t> id = as_token_id(token.get("id"));
-    if (!id) token.fail("id", "a token id, 0 or more");
-    data.added_tokens.push_back({.id = *id,
+    if (!is_id(token.get("id"))) token.fail("id", "a token id, 0 or more");
+    data.added_tokens.push_back({.id = token.get("id").get<std::int32_t>(),
                                  .content = token.required_text("content"),
                                  .single_word = token.required_flag("single_word"),
                                  .lstrip = token.required_flag("lstrip"),

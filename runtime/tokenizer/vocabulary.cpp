@@ -102,9 +102,14 @@ void Vocabulary::add_model_tokens(const TokenizerData& data) {
 void Vocabulary::add_added_tokens(const TokenizerData& data) {
   const auto model_size = static_cast<std::int32_t>(model_ids_.size());
   std::int32_t next_id = model_size;
+  std::size_t bytes = 0;
   for (std::size_t i = 0; i < data.added_tokens.size(); ++i) {
     const AddedToken& added = data.added_tokens[i];
     const std::string where = fmt::format("{}: added_tokens[{}], {}", data.source, i, quote(added.content));
+    bytes += added.content.size();
+    if (bytes > most_added_bytes) {
+      throw Error(fmt::format("{}: the added tokens have over {} bytes, expected fewer", where, most_added_bytes));
+    }
     if (added.content.empty()) throw Error(fmt::format("{}: found an empty content, expected a string", where));
     check_range(added.id, where);
     const std::int32_t given = model_id_of(added.content).value_or(next_id);

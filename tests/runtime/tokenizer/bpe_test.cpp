@@ -1,15 +1,18 @@
 #include "runtime/tokenizer/bpe.h"
-#include "tests/support/cases.h"
 
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cstdint>
 #include <map>
 #include <random>
 #include <string>
 #include <utility>
 #include <vector>
+
+#include "tests/support/cases.h"
+#include "weights/base/cancel.h"
 
 namespace minimind {
 namespace {
@@ -107,6 +110,13 @@ TEST(Bpe, MergesAWordOfAMillionSymbols) {
   std::vector<BpeMerge> merges;
   for (std::int32_t id = 0; id < 10; ++id) merges.push_back({id, id, id + 1});
   EXPECT_EQ(merged(Bpe(merges, 11), Ids(1 << 20, token_a)), Ids(1 << 10, 10));
+}
+
+TEST(Bpe, CanBeCancelledInsideAWord) {
+  const std::atomic<bool> cancelled{true};
+  const Cancellation cancellation(cancelled);
+  EXPECT_THROW(merged(Bpe({}, 1), Ids(100'000, token_a)), Cancelled);
+  EXPECT_THROW(gpt2_word_size(std::string(100'000, 'a')), Cancelled);
 }
 
 }  // namespace

@@ -14,6 +14,7 @@
 #include "runtime/tokenizer/tokenizer.h"
 #include "tests/support/cases.h"
 #include "tests/support/golden_tokenizer.h"
+#include "tests/support/temporary_file.h"
 #include "weights/base/error.h"
 
 namespace minimind {
@@ -170,6 +171,31 @@ TEST_F(TokenizerJson, ReadsWhatThePostProcessorPutsAroundAText) {
     expected.insert(expected.end(), after.begin(), after.end());
     EXPECT_EQ(tokenizer.encode_with_special("Hello, 你好"), expected) << processor;
   }
+}
+
+// A token that is named often may not multiply its ids.
+TEST_F(TokenizerJson, LimitsTheIdsThatAPostProcessorPutsAroundAText) {
+  Json most = post_template(std::vector<std::string>(257, "<s>"));
+  most["single"].back() = {{"Sequence", {{"id", "A"}, {"type_id", 0}}}};
+  EXPECT_EQ(error_with("/post_processor", most), "no error");
+  Json many = post_template(std::vector<std::string>(3000, "<s>"));
+  many["special_tokens"]["<s>"]["ids"] = Ids(100'000, 300);
+  EXPECT_EQ(error_with("/post_processor", many),
+            "post_processor.single is an array of 3000, expected at most 256 ids before the text and after it");
+  TokenizerData data = read_tokenizer(own_tokenizer);
+  data.after_text.assign(257, 0);
+  EXPECT_EQ(minimind::error_of([&] { Tokenizer{data}; }),
+            data.source + ": its post-processor adds 257 ids to texts, expected at most 256");
+}
+
+TEST_F(TokenizerJson, LimitsTheBytesOfAddedTokens) {
+  const std::string error = error_after([](Json& json) {
+    Json token = json["added_tokens"][0];
+    token["id"] = 100'000;
+    token["content"] = std::string((std::size_t{4} << 20) + 1, 'a');
+    json["added_tokens"].push_back(token);
+  });
+  EXPECT_TRUE(error.ends_with("...': the added tokens have over 4194304 bytes, expected fewer")) << error;
 }
 
 TEST_F(TokenizerJson, NamesWhatOfAPostProcessorItCannotDo) {
