@@ -13,12 +13,14 @@
 namespace minimind::jinja {
 namespace {
 
-Value has_no_attribute(const Value& subject, std::string_view name) {
-  return make_undefined(subject.kind_name() + " has no attribute " + quote(name));
+Value has_no_attribute(Context& context, const Value& subject, std::string_view name) {
+  return make_undefined(subject.kind_name() + " has no attribute " + quote(name), context.budget);
 }
 
 // Returns the attribute, without searching the items; std::nullopt if there is none.
-std::optional<Value> own_attribute(const Value& subject, std::string_view name) {
+std::optional<Value> own_attribute(Context& context, const Value& subject, std::string_view name) {
+  constexpr std::size_t comparisons = 16;  // with the attributes of a namespace
+  context.budget.scan(comparisons * name.size());
   if (name.starts_with("__") && name.ends_with("__")) {
     throw Failure("attributes of Python such as " + quote(name) + " are not supported");
   }
@@ -26,6 +28,7 @@ std::optional<Value> own_attribute(const Value& subject, std::string_view name) 
   if (subject.method()) throw Failure("attributes of functions are not supported");
   const Builtin* const method = find_method(subject, name);
   if (!method) return std::nullopt;
+  context.budget.make(sizeof(Method));
   return Value(std::make_shared<const Method>(Method{.self = subject, .builtin = method}));
 }
 
@@ -52,7 +55,7 @@ const MarkedText& divisible(const Value& text) {
 std::optional<Value> own_item(Context& context, const Value& subject, const Value& key) {
   if (const Dict* const dict = subject.dict()) {
     if (key.dict() || key.list()) return std::nullopt;
-    const Value* const found = find_entry(context, *dict, key);
+    const Value* const found = dict->find(key, context.budget);
     return found ? std::optional(*found) : std::nullopt;
   }
   const auto index = is_sequence(subject) ? index_in(key, *size_of(subject)) : std::nullopt;
@@ -96,11 +99,11 @@ Part part_of(std::size_t size, const Value* start, const Value* stop, const Valu
 
 Value attribute_of(Context& context, const Value& subject, std::string_view name) {
   require_defined(subject);
-  if (auto attribute = own_attribute(subject, name)) return std::move(*attribute);
+  if (auto attribute = own_attribute(context, subject, name)) return std::move(*attribute);
   if (subject.dict()) {
     if (auto item = own_item(context, subject, std::string(name))) return std::move(*item);
   }
-  return has_no_attribute(subject, name);
+  return has_no_attribute(context, subject, name);
 }
 
 Value item_of(Context& context, const Value& subject, const Value& key) {
@@ -109,10 +112,10 @@ Value item_of(Context& context, const Value& subject, const Value& key) {
   const Text* const name = key.text();
   if (!name) {
     const std::string element = key.integer() ? "element " + std::to_string(*key.integer()) : "such element";
-    return make_undefined(subject.kind_name() + " has no " + element);
+    return make_undefined(subject.kind_name() + " has no " + element, context.budget);
   }
-  if (auto attribute = own_attribute(subject, name->bytes)) return std::move(*attribute);
-  return has_no_attribute(subject, name->bytes);
+  if (auto attribute = own_attribute(context, subject, name->bytes)) return std::move(*attribute);
+  return has_no_attribute(context, subject, name->bytes);
 }
 
 Value slice_of(Context& context, const Value& subject, const Value* start, const Value* stop, const Value* step) {
@@ -125,7 +128,7 @@ Value slice_of(Context& context, const Value& subject, const Value* start, const
     context.budget.scan(text.size());
     text.remove_prefix(byte_of_character(text, part.begin));
     text = text.substr(0, byte_of_character(text, part.count));
-    return make_text(part.reversed ? reversed(whole, text) : whole.part(text), context.budget);
+    return make_text(part.reversed ? reversed(whole, text, context.budget) : whole.part(text), context.budget);
   }
   context.budget.make(part.count * sizeof(Value));
   const auto begin = subject.list()->items.begin() + static_cast<std::ptrdiff_t>(part.begin);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <stdexcept>
 #include <string>
@@ -17,7 +18,7 @@ class Failure : public std::runtime_error {
 
 // The limits of one rendering. Chat templates of models in use stay below a thousandth of each.
 struct Limits {
-  std::size_t steps = 5'000'000;               // nodes evaluated, items visited, 256 bytes scanned
+  std::size_t steps = 5'000'000;               // nodes evaluated, items visited, 16 bytes read, 256 bytes scanned
   std::size_t depth = 1000;                    // nodes, macros and iterators inside one another
   std::size_t bytes = std::size_t{256} << 20;  // of all texts and containers made, freed or not
   std::size_t output = std::size_t{64} << 20;  // of the rendered text
@@ -34,10 +35,14 @@ class Budget {
     if (steps > limits_.steps - spent_) exceeded("steps", limits_.steps);
     spent_ += steps;
   }
-  // Pays for reading `bytes` of text.
+  // Pays for comparing, counting or copying `bytes` of text.
   void scan(std::size_t bytes) { spend(bytes / 256); }
-  // Pays for a case mapping of `bytes` of text, which looks up each character in tables.
-  void map_case(std::size_t bytes) { spend(bytes / 16); }
+  // Pays for reading `bytes` of text character by character.
+  void read(std::size_t bytes) { spend(bytes / 16); }
+  // Pays for a search of `wanted` bytes, which memmem compares at each place if they are few, in `bytes` of text.
+  void search(std::size_t bytes, std::size_t wanted) {
+    spend(bytes / 256 * (1 + std::min(wanted, std::size_t{256}) / 16));
+  }
   // Pays for making strings or containers of this size.
   void make(std::size_t bytes, std::size_t times = 1) {
     if (times > 0 && bytes > (limits_.bytes - made_) / times) exceeded("bytes of texts and lists", limits_.bytes);

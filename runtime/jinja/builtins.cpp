@@ -23,7 +23,7 @@ const Builtin* find_in(const std::vector<Builtin>& table, std::string_view name)
 }
 
 Value run_builtin(Context& context, const Builtin& builtin, const Value& subject, Arguments arguments) {
-  context.budget.spend(1);
+  context.budget.spend(1 + arguments.positional.size() + arguments.keywords.size());
   if (!builtin.parameters) return builtin.run(context, subject, arguments);
   const std::vector<std::string_view>& parameters = *builtin.parameters;
   const auto fail = [&](const std::string& what) { throw Failure(quote(builtin.name) + " " + what); };
@@ -61,7 +61,7 @@ Value strip(Context& context, const Value& subject, const Arguments& arguments) 
 template <MarkedText (*map)(const MarkedText&)>
 Value mapped(Context& context, const Value& subject, const Arguments&) {
   const MarkedText text = text_argument(subject, context.budget);
-  context.budget.map_case(text.bytes.size());
+  context.budget.read(text.bytes.size());
   return make_text(map(text), context.budget);
 }
 
@@ -113,8 +113,9 @@ MarkedText formatted_field(const Value& value, std::string_view spec, Budget& bu
 
 // Returns the argument that a field such as {} or {name} refers to; `next` is the number of fields before without
 // a name.
-const Value& field_argument(const Arguments& arguments, std::string_view field, std::size_t& next) {
+const Value& field_argument(const Arguments& arguments, std::string_view field, std::size_t& next, Budget& budget) {
   if (!field.empty()) {
+    budget.spend(arguments.keywords.size() * (1 + field.size() / 256));
     const Value* const named = arguments.find(field);
     if (!named) throw Failure("the format has the field " + quote(field) + ", expected {} or the name of an argument");
     return *named;
@@ -127,6 +128,7 @@ Value format_text(Context& context, const Value& subject, const Arguments& argum
   const MarkedText& text = marked_argument(subject, "a format");
   const std::string_view format = text.bytes;
   context.budget.make(format.size());
+  context.budget.read(format.size());
   std::size_t next = 0;
   MarkedText result;
   for (std::size_t at = 0; at < format.size(); ++at) {
@@ -141,7 +143,8 @@ Value format_text(Context& context, const Value& subject, const Arguments& argum
       const std::string_view field = format.substr(at + 1, end - at - 1);
       const std::size_t colon = std::min(field.find(':'), field.size());
       const std::string_view spec = field.substr(std::min(colon + 1, field.size()));
-      result.append(formatted_field(field_argument(arguments, field.substr(0, colon), next), spec, context.budget));
+      const Value& value = field_argument(arguments, field.substr(0, colon), next, context.budget);
+      result.append(formatted_field(value, spec, context.budget));
       at = end;
     }
   }
@@ -162,7 +165,7 @@ Value view_of(Context& context, const Value& subject, const Arguments&) {
 }
 
 Value get(Context& context, const Value& subject, const Arguments& arguments) {
-  const Value* const found = find_entry(context, *subject.dict(), arguments.positional[0]);
+  const Value* const found = subject.dict()->find(arguments.positional[0], context.budget);
   if (found) return *found;
   return arguments.get(1) ? *arguments.get(1) : Value(None{});
 }
@@ -190,7 +193,6 @@ Value replace(Context& context, const Value& subject, const Arguments& arguments
   const MarkedText& new_text = marked_argument(arguments.positional[1], "what to replace it with");
   const std::int64_t limit = arguments.given(2) ? integer_argument(*arguments.given(2), "the number of times") : -1;
   const MarkedText text = text_argument(subject, context.budget);
-  context.budget.scan(text.bytes.size());
   return make_text(replaced(text, old_text, new_text, limit, context.budget), context.budget);
 }
 
@@ -275,16 +277,12 @@ Value make_range(Context& context, const Value&, const Arguments& arguments) {
 Dict dict_of(Context& context, const Arguments& arguments) {
   if (arguments.positional.size() > 1) throw Failure("a mapping is made of one argument and named ones");
   Dict result;
-  const auto add = [&](const Value& key, const Value& value) {
-    context.budget.make(sizeof(Dict::Entry));
-    result.set(key, value);
-  };
   if (const Value* const source = arguments.get(0)) {
     require_defined(*source);
     if (!source->dict()) throw Failure("a mapping made of " + source->kind_name() + " is not supported");
-    for (const auto& [key, value] : source->dict()->entries()) add(key, value);
+    for (const auto& [key, value] : source->dict()->entries()) result.set(key, value, context.budget);
   }
-  for (const auto& [name, value] : arguments.keywords) add(name, value);
+  for (const auto& [name, value] : arguments.keywords) result.set(std::string(name), value, context.budget);
   return result;
 }
 
@@ -302,7 +300,10 @@ Value make_namespace(Context& context, const Value&, const Arguments& arguments)
 }
 
 Value raise_exception(Context& context, const Value&, const Arguments& arguments) {
-  throw Failure(shown(arguments.positional[0], context.budget).bytes);
+  constexpr std::size_t longest = 4000;  // characters
+  const MarkedText text = shown(arguments.positional[0], context.budget);
+  const std::string_view start = std::string_view(text.bytes).substr(0, byte_of_character(text.bytes, longest));
+  throw Failure(std::string(start) + (start.size() < text.bytes.size() ? "..." : ""));
 }
 
 // datetime.now().strftime(): local time, with an empty time zone, because Python's naive time has none.
@@ -331,7 +332,9 @@ Value strftime_now(Context& context, const Value&, const Arguments& arguments) {
   std::tm local{};
   localtime_r(&context.now, &local);
   const std::string directives = replace_python_directives(format) + " ";  // never an empty result
-  std::string result(std::size_t{64} << 10, '\0');
+  constexpr std::size_t longest = std::size_t{64} << 10;
+  context.budget.make(longest);
+  std::string result(longest, '\0');
   const std::size_t size = std::strftime(result.data(), result.size(), directives.c_str(), &local);
   if (size == 0) throw Failure("the time is too long to write");
   result.resize(size - 1);

@@ -24,7 +24,7 @@ struct Arguments {
   const Value* find(std::string_view name) const;
 
   std::vector<Value> positional;
-  std::vector<std::pair<std::string, Value>> keywords;
+  std::vector<std::pair<std::string_view, Value>> keywords;  // names in the template
 };
 
 // The names of parameters or methods.
@@ -44,7 +44,7 @@ struct Builtin {
 // Returns the entry of that name, null if there is none.
 const Builtin* find_in(const std::vector<Builtin>& table, std::string_view name);
 
-// Runs the builtin. Throws Failure if the arguments do not fit the parameters.
+// Runs the builtin, and pays for its arguments. Throws Failure if the arguments do not fit the parameters.
 Value run_builtin(Context& context, const Builtin& builtin, const Value& subject, Arguments arguments);
 
 // Returns the function of this name for templates without a variable of this name, null if there is none. Throws

@@ -21,7 +21,7 @@ namespace {
 
 Value title_case(Context& context, const Value& subject, const Arguments&) {
   const MarkedText text = text_argument(subject, context.budget);
-  context.budget.map_case(text.bytes.size());
+  context.budget.read(text.bytes.size());
   return make_text(title_words(text), context.budget);
 }
 
@@ -43,11 +43,12 @@ std::string spaces(Context& context, const Value& width) {
 
 Value indent(Context& context, const Value& subject, const Arguments& arguments) {
   MarkedText text = marked_argument(subject, "what to indent");
+  context.budget.make(text.bytes.size());
   text.append("\n");
   const std::string indentation = arguments.get(0) ? spaces(context, *arguments.get(0)) : "    ";
   MarkedText result(arguments.flag(1) ? indentation : "");
   bool is_first = true;
-  for (const std::string_view line : split_lines(text.bytes)) {
+  for (const std::string_view line : split_lines(text.bytes, context.budget)) {
     context.budget.make(line.size() + indentation.size() + 1);
     if (!std::exchange(is_first, false)) result.append(line.empty() ? "\n" : "\n" + indentation);
     result.append_part(text, line);
@@ -93,7 +94,7 @@ Value to_integer(Context& context, const Value& subject, const Arguments& argume
   }
   if (const Text* const text = subject.text()) {
     std::string_view digits = stripped(text->bytes, {}, Ends::both, context.budget);
-    context.budget.scan(digits.size());
+    context.budget.read(digits.size());
     if (digits.starts_with('+') && !digits.starts_with("+-")) digits.remove_prefix(1);
     std::int64_t number = 0;
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
@@ -116,7 +117,7 @@ Value length(Context&, const Value& subject, const Arguments&) {
 
 Value first(Context& context, const Value& subject, const Arguments&) {
   const std::vector<Value> items = items_of(context, subject);
-  if (items.empty()) return make_undefined("there is no first item: the sequence is empty");
+  if (items.empty()) return make_undefined("there is no first item: the sequence is empty", context.budget);
   put_back(subject, items, 1);
   return items.front();
 }
@@ -124,7 +125,7 @@ Value first(Context& context, const Value& subject, const Arguments&) {
 Value last(Context& context, const Value& subject, const Arguments&) {
   if (!size_of(subject)) throw Failure("cannot go backwards through " + subject.kind_name());
   const std::vector<Value> items = items_of(context, subject);
-  return items.empty() ? make_undefined("there is no last item: the sequence is empty") : items.back();
+  return items.empty() ? make_undefined("there is no last item: the sequence is empty", context.budget) : items.back();
 }
 
 // What a filter returns that is a generator in Jinja2.
@@ -136,7 +137,7 @@ Value iterator_over(Context& context, std::vector<Value> items) {
 Value reverse(Context& context, const Value& subject, const Arguments&) {
   if (subject.text()) {
     const MarkedText& text = marked_argument(subject, "what to reverse");
-    return make_text(reversed(text, text.bytes), context.budget);
+    return make_text(reversed(text, text.bytes, context.budget), context.budget);
   }
   std::vector<Value> items = items_of(context, subject);
   std::reverse(items.begin(), items.end());

@@ -135,7 +135,7 @@ class Interpreter {
   const Value& global(std::size_t id) {
     std::optional<Value>& known = globals_[id];
     if (known) return *known;
-    if (const Value* const given = variables_.find(parsed_.names[id])) return known.emplace(*given);
+    if (const Value* const given = variables_.find(parsed_.names[id], context_.budget)) return known.emplace(*given);
     const Builtin* const builtin = find_function(parsed_.names[id]);
     if (!builtin) return known.emplace();
     return known.emplace(static_cast<Object*>(context_.own<GlobalFunction>(context_, *builtin)));
@@ -333,7 +333,8 @@ class Interpreter {
 
   Value evaluate_name(const Expression& name, const Scope& scope) {
     Value value = look_up(name.id, scope);
-    return value.is_missing() ? make_undefined(quote(name.name) + " is undefined") : std::move(value);
+    if (!value.is_missing()) return value;
+    return make_undefined(quote(name.name) + " is undefined", context_.budget);
   }
 
   // The expressions that evaluate all their parts first.
@@ -375,7 +376,7 @@ class Interpreter {
 
   Value make_mapping(const std::vector<Value>& parts) {
     Dict dict;
-    for (std::size_t i = 0; i + 1 < parts.size(); i += 2) dict.set(parts[i], parts[i + 1]);
+    for (std::size_t i = 0; i + 1 < parts.size(); i += 2) dict.set(parts[i], parts[i + 1], context_.budget);
     return make_dict(std::move(dict), context_.budget);
   }
 
@@ -416,7 +417,7 @@ class Interpreter {
     for (const auto& [name, default_value] : function.parameters) {
       if (!scope.variables[name->id].is_missing()) continue;
       Value value = default_value ? evaluate(*default_value, scope)
-                                  : make_undefined("no argument is given for " + quote(name->name));
+                                  : make_undefined("no argument is given for " + quote(name->name), context_.budget);
       set_variable(scope, name->id, std::move(value));
     }
     return make_text(captured([&] { execute(function.block.body, scope); }), context_.budget);
@@ -426,6 +427,7 @@ class Interpreter {
   void bind_arguments(const Function& function, const Arguments& arguments, Scope& scope) {
     const auto fail = [&](const std::string& what) { throw Failure("the macro " + quote(function.name) + what); };
     const std::size_t count = function.parameters.size();
+    context_.budget.spend(count);
     if (arguments.positional.size() > count) {
       fail(" takes " + std::to_string(count) + " arguments at most; found " +
            std::to_string(arguments.positional.size()));
@@ -436,7 +438,8 @@ class Interpreter {
     }
     if (function.takes_caller) set_variable(scope, parsed_.caller, make_undefined("no caller is defined"));
     for (const auto& keyword : arguments.keywords) {
-      const std::string& name = keyword.first;
+      const std::string_view name = keyword.first;
+      context_.budget.spend(count * (1 + name.size() / 256));
       const bool is_caller = function.takes_caller && name == "caller";
       const auto parameter = std::find_if(function.parameters.begin(), function.parameters.end(),
                                           [&](const Parameter& known) { return known.name->name == name; });

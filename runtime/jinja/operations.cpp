@@ -18,8 +18,8 @@ Value Namespace::attribute(std::string_view name) {
 
 void Namespace::set(const std::string& name, const Value& value, Budget& budget) {
   if (name.starts_with("_")) throw Failure("a namespace cannot have " + quote(name) + ", which starts with _");
-  budget.make(sizeof(Dict::Entry));
-  attributes_.set(name, value);
+  budget.read(name.size());  // it becomes a value
+  attributes_.set(name, value, budget);
 }
 
 // Iteration.
@@ -58,12 +58,6 @@ std::optional<std::size_t> size_of(const Value& value) {
   return std::nullopt;
 }
 
-const Value* find_entry(Context& context, const Dict& dict, const Value& key) {
-  constexpr std::size_t comparisons = 8;  // of a search
-  if (key.text()) context.budget.scan(comparisons * key.text()->bytes.size());
-  return dict.find(key);
-}
-
 // Operators.
 
 namespace {
@@ -98,11 +92,14 @@ std::int64_t integer_operation(Operator op, std::int64_t a, std::int64_t b) {
 
 Value repeated(Context& context, const MarkedText& text, std::int64_t wanted) {
   const std::size_t size = text.bytes.size();
-  const std::size_t times = size == 0 ? 0 : static_cast<std::size_t>(std::max<std::int64_t>(wanted, 0));
+  std::size_t times = size == 0 ? 0 : static_cast<std::size_t>(std::max<std::int64_t>(wanted, 0));
   context.budget.make(size + text.marks.ranges().size() * sizeof(TextMarks::Range), times);
-  MarkedText result;
+  MarkedText result, block = text;  // 1, 2, 4 ... times the text
   result.bytes.reserve(size * times);
-  for (std::size_t i = 0; i < times; ++i) result.append(text);
+  for (; times > 0; times /= 2) {
+    if (times % 2 == 1) result.append(block);
+    if (times > 1) block.append(MarkedText(block));
+  }
   return make_text(std::move(result), context.budget);
 }
 
@@ -111,6 +108,7 @@ Value joined_texts(Context& context, const Text& left, const Text& right) {
   constexpr std::size_t max_escaped = 5;  // bytes instead of one
   const bool is_markup = left.markup || right.markup;
   context.budget.make((is_markup ? max_escaped : 1) * (left.bytes.size() + right.bytes.size()));
+  if (is_markup) context.budget.read(left.bytes.size() + right.bytes.size());
   MarkedText joined;
   for (const Text* const part : {&left, &right}) {
     const MarkedText& own = *part;
@@ -155,10 +153,10 @@ bool contains(Context& context, const Value& container, const Value& item) {
   if (const Text* const text = container.text()) {
     require_defined(item);
     if (!item.text()) throw Failure("cannot look for " + item.kind_name() + " in a string");
-    context.budget.scan(text->bytes.size());
+    context.budget.search(text->bytes.size(), item.text()->bytes.size());
     return find_first(text->bytes, item.text()->bytes).has_value();
   }
-  if (const Dict* const dict = container.dict()) return find_entry(context, *dict, item) != nullptr;
+  if (const Dict* const dict = container.dict()) return dict->find(item, context.budget) != nullptr;
   const std::vector<Value> items = items_of(context, container);
   for (std::size_t i = 0; i < items.size(); ++i) {
     if (!equal(items[i], item, context.budget)) continue;

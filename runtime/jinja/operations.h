@@ -79,9 +79,6 @@ void put_back(const Value& value, const std::vector<Value>& items, std::size_t b
 // len(), std::nullopt if the value has none.
 std::optional<std::size_t> size_of(const Value& value);
 
-// Returns the value of that key, null if there is none. Throws Failure for a key that is not hashable.
-const Value* find_entry(Context& context, const Dict& dict, const Value& key);
-
 Value negated(const Value& value);
 
 // Returns `left op right`.

@@ -6,6 +6,7 @@
 #include <initializer_list>
 #include <map>
 #include <optional>
+#include <set>
 #include <utility>
 
 #include "runtime/jinja/filters.h"
@@ -469,14 +470,15 @@ class Parser {
 
   void parse_arguments(Expression& call) {
     tokens_.expect("(");
+    std::set<std::string_view> keywords;
     while (!tokens_.is(")")) {
-      parse_argument(call);
+      parse_argument(call, keywords);
       if (!tokens_.skip(",")) break;
     }
     tokens_.expect(")");
   }
 
-  void parse_argument(Expression& call) {
+  void parse_argument(Expression& call, std::set<std::string_view>& keywords) {
     ArgumentExpressions& arguments = call.arguments;
     const std::size_t offset = tokens_.offset();
     const auto require = [&](bool fits) {
@@ -488,12 +490,10 @@ class Parser {
       arguments.list = parse_expression();
       raise_over(call, arguments.list);
     } else if (tokens_.is(TokenKind::name) && tokens_.next().kind == TokenKind::symbol && tokens_.next().text == "=") {
-      std::string name(tokens_.take().text);
-      for (const auto& [known, value] : arguments.keywords) {
-        if (known == name) throw SyntaxError(offset, "the argument " + quote(name) + " is repeated");
-      }
+      const std::string_view name = tokens_.take().text;
+      if (!keywords.insert(name).second) throw SyntaxError(offset, "the argument " + quote(name) + " is repeated");
       tokens_.take();
-      arguments.keywords.emplace_back(std::move(name), parse_expression());
+      arguments.keywords.emplace_back(name, parse_expression());
       raise_over(call, arguments.keywords.back().second);
     } else {
       require(!arguments.list && arguments.keywords.empty());
@@ -632,14 +632,15 @@ class Parser {
 
   void parse_parameters(Function& function) {
     tokens_.expect("(");
+    std::set<std::size_t> ids;
     while (!tokens_.is(")")) {
       if (!function.parameters.empty()) tokens_.expect(",");
       Parameter parameter{.name = parse_name_target(), .default_value = {}};
       const std::string& name = parameter.name->name;
       const std::size_t offset = parameter.name->offset;
       if (name == "caller") throw SyntaxError(offset, "a parameter called 'caller' is not supported");
-      for (const Parameter& other : function.parameters) {
-        if (other.name->name == name) throw SyntaxError(offset, "two parameters are called " + quote(name));
+      if (!ids.insert(parameter.name->id).second) {
+        throw SyntaxError(offset, "two parameters are called " + quote(name));
       }
       if (tokens_.skip("=")) {
         parse_in_block([&](Block&) { parameter.default_value = parse_expression(); });

@@ -1,8 +1,6 @@
 #include "runtime/jinja/show.h"
 
 #include <algorithm>
-#include <array>
-#include <cstdio>
 #include <vector>
 
 #include "runtime/jinja/text.h"
@@ -21,11 +19,7 @@ MarkedText json_text(const MarkedText& whole, bool ensure_ascii) {
   for (std::size_t at = 0; at < text.size();) {
     const Utf8Char character = first_utf8(text.substr(at));
     const std::string_view part = text.substr(at, character.size);
-    const auto add_unit = [&](unsigned unit) {
-      std::array<char, 16> escape;
-      std::snprintf(escape.data(), escape.size(), "\\u%04x", unit);
-      result.append_instead(whole, part, escape.data());
-    };
+    const auto add_unit = [&](unsigned unit) { result.append_instead(whole, part, hex_escape('u', unit, 4)); };
     const auto c = static_cast<unsigned>(character.code_point);
     const std::size_t known = c < 0x80 ? special.find(static_cast<char>(c)) : std::string_view::npos;
     if (known != std::string_view::npos) {
@@ -87,6 +81,7 @@ class Writer {
 
   void write_text(const Text& text) {
     budget_.make(text.bytes.size());
+    budget_.read(text.bytes.size());
     if (!json_ && text.markup) throw Failure("printing escaped text in a list or a mapping is not supported");
     const MarkedText piece = json_ ? json_text(text, json_->ensure_ascii) : quoted_text(text);
     budget_.make(piece.bytes.size());
@@ -152,7 +147,9 @@ MarkedText shown(const Value& value, Budget& budget) {
 }
 
 MarkedText text_argument(const Value& value, Budget& budget) {
-  return value.text() ? marked_argument(value, "a text") : shown(value, budget);
+  if (!value.text()) return shown(value, budget);
+  budget.scan(value.text()->bytes.size());
+  return marked_argument(value, "a text");
 }
 
 MarkedText to_json(const Value& value, const JsonStyle& style, Budget& budget) {
@@ -163,6 +160,7 @@ Value formatted(const Value& format, const Value& arguments, Budget& budget) {
   const MarkedText& whole = marked_argument(format, "a format");
   const std::string_view text = whole.bytes;
   const bool is_tuple = arguments.list() && arguments.list()->kind == List::Kind::tuple;
+  budget.spend(is_tuple ? arguments.list()->items.size() : 1);
   const std::vector<Value> values = is_tuple ? arguments.list()->items : std::vector<Value>{arguments};
   std::size_t used = 0;
   MarkedText result;
@@ -171,6 +169,7 @@ Value formatted(const Value& format, const Value& arguments, Budget& budget) {
     budget.make(percent - at);
     result.append_part(whole, text.substr(at, percent - at));
     if (percent == text.size()) break;
+    budget.spend(1);
     const std::string_view directive = text.substr(percent, 2);
     at = percent + 2;
     if (directive == "%%") {

@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdio>
 #include <cstring>
 #include <utility>
 
+#include "runtime/text/code_points.h"
 #include "runtime/text/unicode.h"
 #include "runtime/text/utf8.h"
 
@@ -18,12 +18,20 @@ bool begins_character(char byte) {
   return (static_cast<unsigned char>(byte) & 0xC0) != 0x80;
 }
 
-bool is_in(std::string_view character, const std::optional<std::string_view>& set) {
-  if (!set) return is_python_space(first_utf8(character).code_point);
-  return set->find(character) != std::string_view::npos;  // whole characters: UTF-8 synchronises itself
+CodePoints set_of(std::string_view characters) {
+  std::vector<CodePoints::Range> ranges;
+  for (const char32_t c : code_points_of(characters)) ranges.push_back({c, c});
+  return CodePoints(std::move(ranges));
+}
+
+void add_part(std::vector<std::string_view>& parts, std::string_view part, Budget& budget) {
+  budget.spend(1);
+  budget.make(sizeof part);
+  parts.push_back(part);
 }
 
 std::vector<std::string_view> split_at_space(std::string_view text, std::int64_t limit, Budget& budget) {
+  budget.read(text.size());
   std::vector<std::string_view> parts;
   for (std::string_view rest = stripped(text, {}, Ends::left, budget); !rest.empty();) {
     if (limit >= 0 && static_cast<std::int64_t>(parts.size()) == limit) {
@@ -36,7 +44,7 @@ std::vector<std::string_view> split_at_space(std::string_view text, std::int64_t
       if (is_python_space(character.code_point)) break;
       end += character.size;
     }
-    parts.push_back(rest.substr(0, end));
+    add_part(parts, rest.substr(0, end), budget);
     rest = stripped(rest.substr(end), {}, Ends::left, budget);
   }
   return parts;
@@ -70,7 +78,8 @@ std::vector<std::string_view> characters_of(std::string_view text) {
   return characters;
 }
 
-MarkedText reversed(const MarkedText& text, std::string_view part) {
+MarkedText reversed(const MarkedText& text, std::string_view part, Budget& budget) {
+  budget.read(part.size());
   MarkedText result;
   while (!part.empty()) {
     const std::size_t size = last_utf8(part).size;
@@ -86,18 +95,23 @@ bool is_python_space(char32_t character) {
 
 std::string_view stripped(std::string_view text, const std::optional<std::string_view>& set, Ends ends,
                           Budget& budget) {
-  const std::size_t size = text.size();
+  if (set) budget.spend(set->size());  // they are sorted
+  const CodePoints characters = set ? set_of(*set) : CodePoints();
+  std::size_t count = 0;
+  const auto goes = [&](char32_t c) {
+    if (++count % 16 == 0) budget.spend(1);
+    return set ? characters.contains(c) : is_python_space(c);
+  };
   while (ends != Ends::right && !text.empty()) {
-    const std::size_t first = first_utf8(text).size;
-    if (!is_in(text.substr(0, first), set)) break;
-    text.remove_prefix(first);
+    const Utf8Char first = first_utf8(text);
+    if (!goes(first.code_point)) break;
+    text.remove_prefix(first.size);
   }
   while (ends != Ends::left && !text.empty()) {
-    const std::size_t last = last_utf8(text).size;
-    if (!is_in(text.substr(text.size() - last), set)) break;
-    text.remove_suffix(last);
+    const Utf8Char last = last_utf8(text);
+    if (!goes(last.code_point)) break;
+    text.remove_suffix(last.size);
   }
-  budget.scan((size - text.size()) * (set ? set->size() + 1 : 1));
   return text;
 }
 
@@ -112,19 +126,21 @@ std::vector<std::string_view> split(std::string_view text, const std::optional<s
                                     std::int64_t limit, Budget& budget) {
   if (!separator) return split_at_space(text, limit, budget);
   if (separator->empty()) throw Failure("cannot split at an empty separator");
+  budget.search(text.size(), separator->size());
   std::vector<std::string_view> parts;
   std::size_t at = 0;
   while (limit < 0 || static_cast<std::int64_t>(parts.size()) < limit) {
     const auto found = find_first(text, *separator, at);
     if (!found) break;
-    parts.push_back(text.substr(at, *found - at));
+    add_part(parts, text.substr(at, *found - at), budget);
     at = *found + separator->size();
   }
   parts.push_back(text.substr(at));
   return parts;
 }
 
-std::vector<std::string_view> split_lines(std::string_view text) {
+std::vector<std::string_view> split_lines(std::string_view text, Budget& budget) {
+  budget.read(text.size());
   std::vector<std::string_view> lines;
   std::size_t begin = 0;
   for (std::size_t at = 0; at < text.size();) {
@@ -133,7 +149,7 @@ std::vector<std::string_view> split_lines(std::string_view text) {
     at += character.size;
     if (!ends_line(character.code_point)) continue;
     if (character.code_point == '\r' && at < text.size() && text[at] == '\n') ++at;
-    lines.push_back(text.substr(begin, end - begin));
+    add_part(lines, text.substr(begin, end - begin), budget);
     begin = at;
   }
   if (begin < text.size()) lines.push_back(text.substr(begin));
@@ -144,9 +160,11 @@ MarkedText replaced(const MarkedText& whole, std::string_view old_text, const Ma
                     Budget& budget) {
   if (old_text.empty()) throw Failure("replacing an empty string is not supported");
   const std::string_view text = whole.bytes;
+  budget.search(text.size(), old_text.size());
   MarkedText result;
   std::size_t at = 0;
   for (auto found = find_first(text, old_text); found && limit != 0; found = find_first(text, old_text, at), --limit) {
+    budget.spend(1);
     budget.make(*found - at + new_text.bytes.size());
     result.append_part(whole, text.substr(at, *found - at));
     result.append(new_text);
@@ -179,6 +197,12 @@ bool is_printable(char32_t character) {
 
 }  // namespace
 
+std::string hex_escape(char letter, std::uint32_t number, int digits) {
+  std::string escape = {'\\', letter};
+  while (digits-- > 0) escape += "0123456789abcdef"[number >> 4 * digits & 0xF];
+  return escape;
+}
+
 MarkedText quoted_text(const MarkedText& whole) {
   const std::string_view text = whole.bytes;
   const bool has_single = text.find('\'') != std::string_view::npos;
@@ -196,10 +220,10 @@ MarkedText quoted_text(const MarkedText& whole) {
     } else if (is_printable(c)) {
       result.append_part(whole, part);
     } else {
-      std::array<char, 16> escape;
-      const char* const format = c < 0x100 ? "\\x%02x" : c < 0x10000 ? "\\u%04x" : "\\U%08x";
-      std::snprintf(escape.data(), escape.size(), format, static_cast<unsigned>(c));
-      result.append_instead(whole, part, escape.data());
+      result.append_instead(whole, part,
+                            c < 0x100     ? hex_escape('x', c, 2)
+                            : c < 0x10000 ? hex_escape('u', c, 4)
+                                          : hex_escape('U', c, 8));
     }
     at += character.size;
   }

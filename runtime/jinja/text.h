@@ -23,7 +23,7 @@ std::size_t byte_of_character(std::string_view text, std::size_t index);
 std::vector<std::string_view> characters_of(std::string_view text);
 
 // Returns the characters in the opposite order. `part` is a part of `text`.
-MarkedText reversed(const MarkedText& text, std::string_view part);
+MarkedText reversed(const MarkedText& text, std::string_view part, Budget& budget);
 
 // str.isspace() of one character: White_Space and the four separators U+001C to U+001F.
 bool is_python_space(char32_t character);
@@ -41,7 +41,7 @@ std::vector<std::string_view> split(std::string_view text, const std::optional<s
                                     std::int64_t limit, Budget& budget);
 
 // Returns the lines, without the ends that str.splitlines knows.
-std::vector<std::string_view> split_lines(std::string_view text);
+std::vector<std::string_view> split_lines(std::string_view text, Budget& budget);
 
 // str.replace: at most `limit` times, any number if it is negative. Throws Failure for an empty `old_text`.
 MarkedText replaced(const MarkedText& whole, std::string_view old_text, const MarkedText& new_text, std::int64_t limit,
@@ -53,6 +53,9 @@ MarkedText lower(const MarkedText& text);
 MarkedText capitalized(const MarkedText& text);  // str.capitalize
 MarkedText title(const MarkedText& text);        // str.title
 MarkedText title_words(const MarkedText& text);  // the filter, where words start only after spaces and brackets
+
+// Returns a backslash, the letter and a number in hexadecimal digits.
+std::string hex_escape(char letter, std::uint32_t number, int digits);
 
 // repr() of a str.
 MarkedText quoted_text(const MarkedText& text);

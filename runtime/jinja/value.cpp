@@ -1,6 +1,7 @@
 #include "runtime/jinja/value.h"
 
 #include <algorithm>
+#include <bit>
 #include <limits>
 
 #include "runtime/jinja/text.h"
@@ -34,7 +35,7 @@ bool lists_equal(const List& a, const List& b, Budget& budget) {
 
 bool dicts_equal(const Dict& a, const Dict& b, Budget& budget) {
   return a.size() == b.size() && std::all_of(a.entries().begin(), a.entries().end(), [&](const Dict::Entry& entry) {
-           const Value* const other = b.find(entry.first);
+           const Value* const other = b.find(entry.first, budget);
            return other && equal(entry.second, *other, budget);
          });
 }
@@ -78,6 +79,29 @@ void Dict::set(Value key, Value value) {
   } else {
     entries_[known->second].second = std::move(value);
   }
+}
+
+namespace {
+
+constexpr std::size_t index_node = 80;  // of the std::map
+
+}  // namespace
+
+// Each comparison of the search may read the whole key.
+void Dict::pay_search(const Value& key, Budget& budget) const {
+  if (key.text()) budget.scan(key.text()->bytes.size() * static_cast<std::size_t>(std::bit_width(size())));
+}
+
+void Dict::set(Value key, Value value, Budget& budget) {
+  pay_search(key, budget);
+  const std::size_t before = size(), bytes = key.text() ? sizeof(Text) + key.text()->bytes.size() : 0;
+  set(std::move(key), std::move(value));
+  if (size() > before) budget.make(sizeof(Entry) + index_node + bytes);
+}
+
+const Value* Dict::find(const Value& key, Budget& budget) const {
+  pay_search(key, budget);
+  return find(key);
 }
 
 std::optional<std::int64_t> Value::integer() const {
@@ -143,13 +167,17 @@ Value make_text(std::string unmarked, Budget& budget) {
 }
 
 Value make_dict(Dict dict, Budget& budget) {
-  constexpr std::size_t index_node = 80;  // of the std::map
   budget.make(sizeof(Dict) + dict.size() * (sizeof(Dict::Entry) + index_node));
   return std::make_shared<const Dict>(std::move(dict));
 }
 
 Value make_undefined(std::string message) {
   return Undefined{std::make_shared<const std::string>(std::move(message))};
+}
+
+Value make_undefined(std::string message, Budget& budget) {
+  budget.make(sizeof message + message.size());
+  return make_undefined(std::move(message));
 }
 
 bool equal(const Value& a, const Value& b, Budget& budget) {

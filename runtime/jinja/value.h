@@ -138,6 +138,9 @@ class Dict {
   void set(Value key, Value value);
   // Returns the value of the key, null if there is none. Throws Failure for keys that Python cannot hash, and floats.
   const Value* find(const Value& key) const;
+  // The same, paid for.
+  void set(Value key, Value value, Budget& budget);
+  const Value* find(const Value& key, Budget& budget) const;
   const std::vector<Entry>& entries() const { return entries_; }
   std::size_t size() const { return entries_.size(); }
   std::size_t depth() const { return depth_; }
@@ -146,6 +149,8 @@ class Dict {
   struct KeyLess {
     bool operator()(const Value& a, const Value& b) const;
   };
+  void pay_search(const Value& key, Budget& budget) const;
+
   std::vector<Entry> entries_;
   std::map<Value, std::size_t, KeyLess> index_;
   std::size_t depth_ = 1;
@@ -166,6 +171,7 @@ Value make_text(std::string unmarked, Budget& budget);
 Value make_dict(Dict dict, Budget& budget);
 // Returns undefined, with the given reason.
 Value make_undefined(std::string message);
+Value make_undefined(std::string message, Budget& budget);
 
 // Python's ==. Two undefined values are equal.
 bool equal(const Value& a, const Value& b, Budget& budget);
