@@ -42,15 +42,16 @@ ThinkState think_state(std::string_view prompt) {
 AnswerParser::AnswerParser(ThinkState state) : place_(state == ThinkState::open ? Place::thought : Place::start) {}
 
 void AnswerParser::push(std::string_view text, Events& events) {
+  held_.erase(0, std::exchange(taken_, 0));
   held_ += text;
   while (leave(events)) continue;
 }
 
 bool AnswerParser::take_cut_call(Events& events) {
-  if (place_ != Place::call || parse_tool_call(held_)) return false;
-  const auto call = parse_cut_tool_call(held_);
+  if (place_ != Place::call || parse_tool_call(held())) return false;
+  const auto call = parse_cut_tool_call(held());
   if (!call) return false;
-  held_.clear();
+  taken_ = held_.size();
   place_ = Place::text;
   behind_call_ = true;
   events.push_back({.kind = Kind::tool_call, .text = "", .call = *call});
@@ -59,10 +60,11 @@ bool AnswerParser::take_cut_call(Events& events) {
 
 void AnswerParser::finish(Events& events) {
   while (place_ == Place::call) {
-    take_call(held_.size(), events);
+    take_call(held().size(), events);
     while (leave(events)) continue;
   }
-  const std::string rest = std::exchange(held_, "");
+  const std::string_view rest = held();
+  taken_ = held_.size();
   if (place_ == Place::thought) return show_thought(without_end(rest, "\n"), events);
   if (behind_call_ && without_end(rest, white_space).empty()) return;
   show_text(Kind::text, rest, events);
@@ -84,10 +86,10 @@ bool AnswerParser::leave(Events& events) {
 }
 
 bool AnswerParser::leave_start() {
-  const std::string_view rest = without_begin(held_, white_space);
+  const std::string_view rest = without_begin(held(), white_space);
   if (rest.size() < think_begin.size() && think_begin.starts_with(rest)) return false;
   if (rest.starts_with(think_begin)) {
-    held_.erase(0, held_.size() - rest.size() + think_begin.size());
+    taken_ = held_.size() - rest.size() + think_begin.size();
     place_ = Place::thought;
   } else {
     place_ = Place::text;
@@ -96,12 +98,12 @@ bool AnswerParser::leave_start() {
 }
 
 bool AnswerParser::leave_thought(Events& events) {
-  const std::size_t at = held_.find(think_end);
+  const std::size_t at = held().find(think_end);
   const bool found = at != std::string::npos;
-  const std::size_t certain = found ? at : certain_before(held_, think_end);
-  const std::string_view text = std::string_view(held_).substr(0, certain);
+  const std::size_t certain = found ? at : certain_before(held(), think_end);
+  const std::string_view text = held().substr(0, certain);
   show_thought(found ? without_end(text, "\n") : text, events);
-  held_.erase(0, found ? at + think_end.size() : certain);
+  taken_ += found ? at + think_end.size() : certain;
   if (!found) return false;
   place_ = Place::start;
   thought_begun_ = false;
@@ -110,16 +112,16 @@ bool AnswerParser::leave_thought(Events& events) {
 }
 
 bool AnswerParser::leave_text(Events& events) {
-  const std::size_t at = held_.find(call_begin);
+  const std::size_t at = held().find(call_begin);
   const bool found = at != std::string::npos;
-  const std::size_t certain = found ? without_end(std::string_view(held_).substr(0, at), white_space).size()
-                                    : certain_before(held_, call_begin);
-  show_text(Kind::text, std::string_view(held_).substr(0, certain), events);
-  if (found) space_ += held_.substr(certain, at - certain);
-  held_.erase(0, found ? at + call_begin.size() : certain);
+  const std::size_t certain =
+      found ? without_end(held().substr(0, at), white_space).size() : certain_before(held(), call_begin);
+  show_text(Kind::text, held().substr(0, certain), events);
+  if (found) space_ += held().substr(certain, at - certain);
+  taken_ += found ? at + call_begin.size() : certain;
   if (!found) return false;
   place_ = Place::call;
-  searched_ = 0;
+  searched_ = broken_from_ = 0;
   in_string_ = escaped_ = broken_ = false;
   return true;
 }
@@ -131,10 +133,13 @@ bool AnswerParser::leave_call(Events& events) {
   return true;
 }
 
-// Finds </tool_call> outside of strings, or anywhere if the strings are not JSON strings.
+// Finds </tool_call> outside of strings, or anywhere if the strings are not JSON strings: of two calls of which the
+// first seems to have no end, one is in a string where the other is not, so that a `<` or a backslash breaks the
+// second.
 std::size_t AnswerParser::find_call_end() {
-  for (; searched_ < held_.size() && !broken_; ++searched_) {
-    const char c = held_[searched_];
+  const std::string_view text = held();
+  for (; searched_ < text.size() && !broken_; ++searched_) {
+    const char c = text[searched_];
     if (in_string_) {
       broken_ = static_cast<unsigned char>(c) < 0x20;
       in_string_ = escaped_ || c != '"';
@@ -142,21 +147,27 @@ std::size_t AnswerParser::find_call_end() {
     } else if (c == '"') {
       in_string_ = true;
     } else if (c == call_end.front()) {
-      const std::string_view rest = std::string_view(held_).substr(searched_, call_end.size());
+      const std::string_view rest = text.substr(searched_, call_end.size());
       if (rest == call_end) return searched_;
       if (call_end.starts_with(rest)) break;
+      broken_ = true;
+    } else if (c == '\\') {
+      broken_ = true;
     }
   }
-  return broken_ ? held_.find(call_end) : std::string::npos;
+  if (!broken_) return std::string_view::npos;
+  const std::size_t at = text.find(call_end, broken_from_);
+  broken_from_ = std::max(text.size() + 1, call_end.size()) - call_end.size();
+  return at;
 }
 
 // Takes the text before `end`, where the call ends if it is a call.
 void AnswerParser::take_call(std::size_t end, Events& events) {
-  const auto call = parse_tool_call(std::string_view(held_).substr(0, end));
-  if (!call) end = std::min(held_.find(call_end), held_.size());
-  const std::size_t behind = std::min(end + call_end.size(), held_.size());
-  const std::string body = held_.substr(0, behind);
-  held_.erase(0, behind);
+  const std::string_view text = held();
+  const auto call = parse_tool_call(text.substr(0, end));
+  if (!call) end = std::min(text.find(call_end), text.size());
+  const std::string_view body = text.substr(0, end + call_end.size());
+  taken_ += body.size();
   place_ = Place::text;
   if (!call) return show_text(Kind::not_a_call, std::string(call_begin).append(body), events);
   events.push_back({.kind = Kind::tool_call, .text = "", .call = *call});
@@ -188,7 +199,8 @@ void AnswerParser::show_text(Kind kind, std::string_view text, Events& events) {
 void add_event(AnswerEvent& event, Message& message, std::size_t& next_call) {
   switch (event.kind) {
     case AnswerEvent::Kind::thought:
-      message.reasoning = message.reasoning.value_or("") + event.text;
+      if (!message.reasoning) message.reasoning.emplace();
+      *message.reasoning += event.text;
       break;
     case AnswerEvent::Kind::text:
     case AnswerEvent::Kind::not_a_call:

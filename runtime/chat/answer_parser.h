@@ -79,6 +79,7 @@ class AnswerParser {
   bool leave_thought(Events& events);
   bool leave_text(Events& events);
   bool leave_call(Events& events);
+  std::string_view held() const { return std::string_view(held_).substr(taken_); }
   std::size_t find_call_end();
   void take_call(std::size_t end, Events& events);
   void show_thought(std::string_view text, Events& events);
@@ -86,6 +87,7 @@ class AnswerParser {
 
   Place place_;
   std::string held_;
+  std::size_t taken_ = 0;       // the bytes at the start of held_ that were emitted
   bool thought_begun_ = false;  // some of the current thought was emitted
   bool thought_shown_ = false;
   bool text_shown_ = false;
@@ -94,9 +96,10 @@ class AnswerParser {
   std::string_view unshown_;  // characters dropped at the start of text: separators from the previous part
   // How far the current call was searched for its end, and the result.
   std::size_t searched_ = 0;
+  std::size_t broken_from_ = 0;  // the same if it is broken
   bool in_string_ = false;
   bool escaped_ = false;
-  bool broken_ = false;  // a string has a character that JSON strings exclude
+  bool broken_ = false;  // there is a character that JSON excludes there: the strings are none
 };
 
 }  // namespace minimind

@@ -29,8 +29,10 @@ TrainingConversation read_training_conversation(const ChatJson& list, const std:
     const std::string place = fmt::format("{}[{}]", where, conversation.messages.size());
     const char* const turn = conversation.messages.size() % 2 == 0 ? "user" : "assistant";
     const std::string role = ChatFields(item, place).text("role").value_or(turn);
-    ChatJson message;
-    message["role"] = role;
+    // Its names differ, as the item's do: message[name] would compare each with all before it.
+    ChatJson::object_t message;
+    message.reserve(item.size() + 1);
+    message.emplace_back("role", role);
     for (const auto& [name, value] : item.items()) {
       const bool optional = name == "tools" || name == "functions" || name == "tool_calls" ||
                             (name == "reasoning_content" && role != "assistant");
@@ -38,7 +40,7 @@ TrainingConversation read_training_conversation(const ChatJson& list, const std:
       if (role == "system" && (name == "tools" || name == "functions")) {
         conversation.tools = list_in(value, place + "." + name);
       } else {
-        message[name] = name == "tool_calls" ? list_in(value, place + ".tool_calls") : value;
+        message.emplace_back(name, name == "tool_calls" ? list_in(value, place + ".tool_calls") : value);
       }
     }
     conversation.messages.push_back(std::move(message));

@@ -9,6 +9,7 @@
 
 #include "runtime/chat/tool_call.h"
 #include "tests/support/cases.h"
+#include "tests/support/cpu_seconds.h"
 
 namespace minimind {
 namespace {
@@ -312,6 +313,23 @@ TEST(AnswerParser, CutsAnywhereChangeNothingAndNothingIsLost) {
     ASSERT_EQ(shown, text);
   }
   EXPECT_GT(exact, cases(1000));
+}
+
+TEST(AnswerParser, TakesTimeLinearInTheAnswer) {
+  const double start = cpu_seconds();
+  for (const char* const part :
+       {"<tool_call>", "<tool_call></tool_call>", "<tool_call>\"</tool_call>", "<tool_call>\"\\\"</tool_call>",
+        "<tool_call>[\"\", \"</tool_call>", "<tool_call>{\"name\": \"f\"}</tool_call>", "<think>", "</think>",
+        "<think></think>", "<think>a</think>", "</tool_call>", "<tool_call>\n\"</tool_call>", "\n", "<", "\"", "\\"}) {
+    std::string text;
+    while (text.size() < 1'000'000) text += part;
+    for (const ThinkState state : {ThinkState::none, ThinkState::open}) {
+      Message message;
+      std::size_t next_call = 1;
+      for (AnswerEvent& event : parsed(text, text.size(), state)) add_event(event, message, next_call);
+    }
+  }
+  EXPECT_LT(cpu_seconds() - start, 4 * most_cpu_seconds);
 }
 
 TEST(ThinkState, IsReadFromTheEndOfThePrompt) {

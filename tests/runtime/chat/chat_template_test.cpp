@@ -6,6 +6,7 @@
 #include <nlohmann/json.hpp>
 #include <string>
 
+#include "tests/support/cpu_seconds.h"
 #include "weights/base/error.h"
 
 namespace minimind {
@@ -75,6 +76,15 @@ TEST(ChatTemplate, UsesTheTemplateNamedToolUseForTools) {
   EXPECT_EQ(rendered(R"({"messages": [], "tools": []})"), "tools </s>") << "as transformers has it";
   EXPECT_EQ(rendered(R"({"messages": [], "tools": null})"), "default </s>");
   EXPECT_EQ(rendered(R"({"messages": []})"), "default </s>");
+}
+
+TEST(ChatTemplate, ReadsAMessageOfManyFieldsInLinearTime) {
+  std::string fields;
+  for (int i = 0; i < 200'000; ++i) fields += ", \"field " + std::to_string(i) + "\": 1";
+  const double start = cpu_seconds();
+  const ChatInput input = parse_chat_input(R"({"conversations": [{"role": "user")" + fields + "}]}", "line 1");
+  EXPECT_LT(cpu_seconds() - start, most_cpu_seconds);
+  EXPECT_EQ(input.messages.list()->items[0].dict()->size(), 200'001u);
 }
 
 TEST(ChatTemplate, RejectsOtherInputs) {
