@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <filesystem>
+#include <iterator>
 #include <memory>
 #include <optional>
 #include <span>
@@ -57,15 +58,35 @@ class TextBytes {
   std::string text_;
 };
 
-struct Line {
-  std::size_t begin, length;
-  std::size_t number;
+// The lines that are not empty. Where they are is kept of one in `bytes_between` bytes: a file may have more lines than
+// memory has room for.
+class Lines {
+ public:
+  struct Line {
+    std::string text;
+    std::size_t number;  // in the file, from 1
+  };
+
+  Lines(const TextBytes& bytes, const std::string& path);
+
+  std::size_t size() const { return size_; }
+  Line read(std::size_t index) const;
+
+ private:
+  static constexpr std::size_t bytes_between = 512;
+  // Lines that start within so many bytes.
+  struct Group {
+    std::size_t begin, end;     // bytes
+    std::size_t index, number;  // of the first
+  };
+
+  const TextBytes& bytes_;
+  std::vector<Group> groups_;
+  std::size_t size_ = 0;
 };
 
-// The lines that are not empty.
-std::vector<Line> lines_of(const TextBytes& bytes, const std::string& path) {
+Lines::Lines(const TextBytes& bytes, const std::string& path) : bytes_(bytes) {
   constexpr std::size_t piece = std::size_t{1} << 20;
-  std::vector<Line> lines;
   std::size_t number = 1, line_begin = 0;
   char last = '\0';  // before the line feed
   const auto end_line = [&](std::size_t end) {
@@ -74,7 +95,12 @@ std::vector<Line> lines_of(const TextBytes& bytes, const std::string& path) {
       throw Error(
           fmt::format("{}: has over {} bytes, expected a record of fewer", place_of_line(path, number), longest_line));
     }
-    if (length > 1 || (length == 1 && last != '\r')) lines.push_back({line_begin, length, number});
+    if (length == 0 || (length == 1 && last == '\r')) return;
+    if (groups_.empty() || line_begin - groups_.back().begin >= bytes_between) {
+      groups_.push_back({.begin = line_begin, .end = 0, .index = size_, .number = number});
+    }
+    groups_.back().end = end;
+    ++size_;
   };
   for (std::size_t begin = 0; begin < bytes.size(); begin += piece) {
     const std::string part = bytes.read(begin, std::min(piece, bytes.size() - begin));
@@ -90,7 +116,17 @@ std::vector<Line> lines_of(const TextBytes& bytes, const std::string& path) {
     if (begin + part.size() - line_begin > longest_line) end_line(begin + part.size());
   }
   end_line(bytes.size());
-  return lines;
+}
+
+Lines::Line Lines::read(std::size_t index) const {
+  const Group& group = *std::prev(std::ranges::upper_bound(groups_, index, {}, &Group::index));
+  const std::string text = bytes_.read(group.begin, group.end - group.begin);
+  std::size_t number = group.number, before = index - group.index, at = 0;
+  for (;; ++number) {
+    std::string line = text.substr(at, std::min(text.find('\n', at), text.size()) - at);
+    if (!is_empty_line(line) && before-- == 0) return {std::move(line), number};
+    at += line.size() + 1;
+  }
 }
 
 // Returns the first character that starts at this byte or later.
@@ -187,11 +223,11 @@ class CalibrationTextReader {
           }
           return *chat_template;
         }};
-    const std::vector<Line> lines = lines_of(bytes, path_);
+    const Lines lines(bytes, path_);
     spread(lines.size(), [&](std::size_t i) {
-      const Line& line = lines[i];
+      const Lines::Line line = lines.read(i);
       ScoredTexts read;
-      add_line(read, bytes.read(line.begin, line.length), place_of_line(path_, line.number), tokenizer_, training);
+      add_line(read, line.text, place_of_line(path_, line.number), tokenizer_, training);
       std::size_t begin = 0;
       for (const std::size_t end : read.ends) {
         add(std::span(read.tokens).subspan(begin, end - begin), std::span(read.uses).subspan(begin, end - begin));

@@ -5,6 +5,7 @@
 #include <algorithm>
 
 #include "tests/support/golden_tokenizer.h"
+#include "tests/support/peak_memory.h"
 #include "tests/support/temporary_folder.h"
 
 namespace minimind {
@@ -35,6 +36,23 @@ TEST_F(CalibrationTextFile, TakesLinesFromAllPartsOfTheFile) {
   const std::int32_t a = read(folder_.write("a.txt", "aa"), 9).text.tokens.front();
   const auto first_half = std::count(all.text.tokens.begin(), all.text.tokens.end(), a);
   EXPECT_NEAR(static_cast<double>(first_half), static_cast<double>(all.text.ends.size()) / 2, 2);
+}
+
+TEST_F(CalibrationTextFile, NamesALineAmongEmptyOnesByItsNumber) {
+  std::string lines;
+  for (int i = 0; i < 2000; ++i) lines += R"({"text": "a"})" + std::string(i % 7 == 0 ? "\n\r\n" : "\n");
+  lines += "{\n" + std::string(2000, '\n');
+  const std::string path = folder_.write("text.jsonl", lines);
+  const std::string message = error_of([&] { read(path, 1'000'000); });
+  EXPECT_TRUE(message.starts_with(path + ": line 2287: ")) << message;
+}
+
+TEST_F(CalibrationTextFile, TakesLessMemoryThanAFileOfShortLines) {
+  if (!can_measure_memory) GTEST_SKIP() << "the sanitizers describe all memory";
+  std::string lines;
+  while (lines.size() < std::size_t{16} << 20) lines += "{}\n";
+  const std::string path = folder_.write("text.jsonl", lines);
+  EXPECT_LT(peak_memory([&] { read(path, 100); }), lines.size());
 }
 
 TEST_F(CalibrationTextFile, ReadsPartsOfAFileTooLongForOthers) {
