@@ -8,12 +8,14 @@
 #include "tests/fuzz/mutate_json.h"
 #include "tests/support/read_bytes.h"
 
-// Reads the input as a tokenizer.json, and encodes and decodes a text with it.
+// Reads the input as a tokenizer.json, and encodes and decodes a text with it: also long runs, which show work that is
+// done again at each byte.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   using namespace minimind;
+  static const std::string runs = std::string(20'000, ' ') + std::string(20'000, 'a');
   read_bytes_at_path(data, size, [](const std::string& path) {
     const Tokenizer tokenizer(read_tokenizer(path));
-    tokenizer.decode(tokenizer.encode_with_special("你好 hello  12\n<|im_end|>the\xFF"), false);
+    tokenizer.decode(tokenizer.encode_with_special("你好 hello  12\n<|im_end|>the\xFF" + runs), false);
   });
   return 0;
 }
