@@ -24,10 +24,9 @@ std::optional<std::string> from_byte_level(std::string_view text);
 // The tokens of a tokenizer by id and by text: those of the BPE model and the added tokens, which may be among them.
 class Vocabulary {
  public:
-  // Throws Error, naming source and field, if an id is repeated or is not below 2^20, if an added token is empty or
-  // repeated, or if there are too many bytes of them (most_added_bytes). Also throws Error if an added token's id
-  // differs from Hugging Face's: that of the model's token with equal text, or else the next free id. Hugging Face and
-  // this class only compare the id in the file.
+  // Throws Error, naming source and field, if an id is repeated or is not below 2^20, if added tokens are empty,
+  // repeated or over most_added_bytes together, or if an added token's id differs from Hugging Face's: that of the
+  // model's token with equal text, or else the next free id. Both only compare the id in the file.
   explicit Vocabulary(const TokenizerData& data);
 
   // The largest id plus 1. Smaller ids may have no token.
