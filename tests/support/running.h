@@ -73,10 +73,12 @@ class Running {
     return true;
   }
 
-  // Sends the signal. Returns the exit status, and the seconds until the program ended.
+  // Sends the signal. Returns the exit status, and the seconds until the program ended: it is killed after a minute.
   std::pair<int, double> interrupt(int signal) {
     const auto start = std::chrono::steady_clock::now();
     kill(child_, signal);
+    reach([&] { return std::chrono::steady_clock::now() - start > std::chrono::minutes(1); });
+    kill(child_, SIGKILL);
     int status = 0;
     waitpid(std::exchange(child_, -1), &status, 0);
     return {WIFEXITED(status) ? WEXITSTATUS(status) : 1000 + WTERMSIG(status),

@@ -11,6 +11,7 @@
 #include "runtime/chat/session_file.h"
 #include "tools/terminal/language.h"
 #include "tools/terminal/text_columns.h"
+#include "weights/base/cancel.h"
 #include "weights/base/error.h"
 #include "weights/base/quote.h"
 #include "weights/io/file_lock.h"
@@ -260,7 +261,14 @@ void ChatActions::tool(const std::string& result) {
 }
 
 void ChatActions::load(const std::string& path) {
-  ConversationState state = read_conversation(path);
+  ConversationState state;
+  try {
+    const Cancellation cancellation(interrupted_);
+    state = read_conversation(path);
+  } catch (const Cancelled&) {
+    last_finish_ = FinishReason::interrupted;
+    return notices_.say("stopped");
+  }
   state.think = conversation_.think();
   if (state.tools.empty()) state.tools = conversation_.state().tools;
   conversation_.restore(std::move(state));

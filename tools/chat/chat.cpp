@@ -3,7 +3,9 @@
 #include <fstream>
 #include <iostream>
 #include <memory>
+#include <optional>
 #include <sstream>
+#include <utility>
 
 #include "runtime/text/utf8.h"
 #include "tools/chat/actions.h"
@@ -31,9 +33,7 @@ int end_interrupted() {
 }
 
 // Sends the whole text, without its last newline, as one message.
-int chat_once(const ChatOptions& options, ChatActions& actions, const std::atomic<bool>& interrupted) {
-  std::string text = options.text.read();
-  if (interrupted) return end_interrupted();
+int chat_once(std::string text, const ChatOptions& options, ChatActions& actions) {
   if (text.ends_with('\n')) text.pop_back();
   if (text.ends_with('\r')) text.pop_back();
   if (text.empty() && !options.text.has_prompt) {
@@ -66,11 +66,19 @@ int chat_in_turns(std::istream& input, ChatActions& actions, const std::atomic<b
   return 0;
 }
 
-int chat_with_script(const ChatOptions& options, ChatActions& actions, const std::atomic<bool>& interrupted) {
-  if (!options.turns) return chat_once(options, actions, interrupted);
-  if (!options.text.has_prompt && options.text.file.empty()) return chat_in_turns(std::cin, actions, interrupted);
-  std::istringstream text(options.text.read());
-  return chat_in_turns(text, actions, interrupted);
+// Returns the whole text; std::nullopt if standard input is read line by line, while answers are given. Called before
+// interrupts are watched: one ends the program at once, however long the text takes.
+std::optional<std::string> whole_text(const ChatOptions& options) {
+  if (options.turns && !options.text.has_prompt && options.text.file.empty()) return std::nullopt;
+  return options.text.read();
+}
+
+int chat_with_script(std::optional<std::string> text, const ChatOptions& options, ChatActions& actions,
+                     const std::atomic<bool>& interrupted) {
+  if (!text) return chat_in_turns(std::cin, actions, interrupted);
+  if (!options.turns) return chat_once(std::move(*text), options, actions);
+  std::istringstream lines(std::move(*text));
+  return chat_in_turns(lines, actions, interrupted);
 }
 
 std::unique_ptr<AnswerOutput> output_of(const ChatOptions& options, const ChatNotices& notices) {
@@ -102,9 +110,10 @@ int run_chat(ChatOptions options) {
       throw;
     }
   } else {
+    std::optional<std::string> text = whole_text(options);
     const WatchedInterrupts interrupts;
     ChatActions actions(setup.conversation(), *output, notices, interrupts.flag(), [&] { setup.reload(notices); });
-    status = chat_with_script(options, actions, interrupts.flag());
+    status = chat_with_script(std::move(text), options, actions, interrupts.flag());
   }
   setup.keep();
   return status;

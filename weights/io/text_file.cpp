@@ -9,6 +9,7 @@
 #include <cerrno>
 #include <cstring>
 
+#include "weights/base/cancel.h"
 #include "weights/base/error.h"
 #include "weights/io/path.h"
 
@@ -58,15 +59,16 @@ class TextFile {
     throw Error(fmt::format("{}: cannot be read: {}{}", path_, std::strerror(error), advice_on_home(path_)));
   }
 
-  // Returns 0 at the end. Waits for the writers of a pipe and for a terminal.
+  // Returns 0 at the end. Waits for the writers of a pipe and for a terminal, unless the work is cancelled.
   std::size_t read_some(char* buffer, std::size_t size) const {
     for (;;) {
+      check_cancelled();
       const ssize_t count = ::read(descriptor_, buffer, size);
       if (count >= 0) return static_cast<std::size_t>(count);
       if (errno == EINTR) continue;
       if (errno != EAGAIN) fail(errno);
       pollfd waiting{descriptor_, POLLIN, 0};
-      ::poll(&waiting, 1, -1);
+      ::poll(&waiting, 1, 20);  // milliseconds, after which the work may be cancelled
     }
   }
 

@@ -14,7 +14,8 @@ inline constexpr std::size_t largest_text = std::size_t{64} << 20;
 std::string read_text_file(const std::string& path, std::size_t largest = largest_text);
 
 // The same for a file that a person names on a command line: it may also be a terminal or a pipe, such as /dev/stdin or
-// a shell's <(...), which is read until its writers close it. Throws Error, too, for a FIFO that nobody writes to.
+// a shell's <(...), which is read until its writers close it. Throws Error, too, for a FIFO that nobody writes to, and
+// Cancelled.
 std::string read_text_or_pipe(const std::string& path, std::size_t largest = largest_text);
 
 // The same of any length: calls use(piece) with one piece after the other.

@@ -1,5 +1,7 @@
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/inotify.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -430,6 +432,23 @@ class ChatTerminal : public Chat {
 
 #define EXPECT_SHOWN(terminal, text) \
   EXPECT_TRUE((terminal).wait_for(text)) << testing::PrintToString((terminal).shown())
+
+TEST_F(ChatTerminal, CtrlCEndsReadingAPipe) {
+  ASSERT_EQ(mkfifo(path("fifo").c_str(), 0600), 0);
+  const int writer = open(path("fifo").c_str(), O_RDWR | O_CLOEXEC);
+  PseudoTerminal terminal = start(saying("好"));
+  EXPECT_SHOWN(terminal, ">");
+  terminal.type("/load " + path("fifo") + "\r");
+  EXPECT_SHOWN(terminal, "\x1b[?2004l");
+  terminal.type("\x03");
+  EXPECT_SHOWN(terminal, "(stopped)");
+  EXPECT_SHOWN(terminal, ">");
+  terminal.type("/load " + path("fifo") + "\r");
+  EXPECT_SHOWN(terminal, "\x1b[?2004l");
+  terminal.signal(SIGTERM);
+  EXPECT_EQ(terminal.status(), 143);
+  close(writer);
+}
 
 TEST_F(ChatTerminal, CommandsChangeTheConversation) {
   PseudoTerminal terminal = start(saying("好"));

@@ -331,6 +331,7 @@ TEST_F(Cli, ASignalEndsEveryCommandWithItsStatus) {
   const std::string endless = " -n 100000000 -c 1000000 --ignore-eos --kv-type q8_0";
   for (const std::string& call : std::vector<std::string>{
            "generate", "chat --turns", "chat", "perplexity", "tokenize", "tokenize --jsonl", "render", "render --jsonl",
+           "generate -f /dev/stdin", "chat -f /dev/stdin", "chat --turns -f /dev/stdin", "chat -p a --load /dev/stdin",
            "generate -p 山" + endless, "chat -p 山" + endless, "bench -q -r 10000 -t 1", "bench -q -r 10000 -t 4"}) {
     for (const auto& [signal, expected] : {std::pair{SIGINT, 130}, {SIGTERM, 143}, {SIGHUP, 129}}) {
       Running running(call, path("out"), path("err"), Running::Input::silent);

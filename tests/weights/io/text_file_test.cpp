@@ -4,12 +4,15 @@
 #include <sys/stat.h>
 #include <unistd.h>
 
+#include <atomic>
+#include <chrono>
 #include <fstream>
 #include <string>
 #include <thread>
 
 #include "tests/support/temporary_file.h"
 #include "tests/support/temporary_folder.h"
+#include "weights/base/cancel.h"
 #include "weights/base/error.h"
 
 namespace minimind {
@@ -82,6 +85,22 @@ TEST(TextFile, WaitsForTheWriterOfAPipe) {
   });
   EXPECT_EQ(read_text_or_pipe(pipe.path()), std::string(100'000, 'x'));
   writer.join();
+}
+
+TEST(TextFile, WaitsForNoWriterOnceTheWorkIsCancelled) {
+  const Pipe pipe;
+  std::atomic<bool> cancelled{true};
+  const Cancellation cancellation(cancelled);
+  EXPECT_THROW(read_text_or_pipe(pipe.path()), Cancelled);
+  cancelled = false;
+  std::thread canceller([&] {
+    std::this_thread::sleep_for(std::chrono::milliseconds(50));
+    cancelled = true;
+  });
+  EXPECT_THROW(read_text_or_pipe(pipe.path()), Cancelled);
+  EXPECT_THROW(read_pieces_or_pipe("/dev/zero", [](std::string_view) {}), Cancelled) << "nor reads on";
+  canceller.join();
+  pipe.close();
 }
 
 }  // namespace
