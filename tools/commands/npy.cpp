@@ -14,8 +14,6 @@
 #include "weights/base/error.h"
 #include "weights/base/quote.h"
 #include "weights/io/mistaken_file.h"
-#include "weights/io/output_file.h"
-#include "weights/io/part_files.h"
 #include "weights/tensor/shape.h"
 
 namespace minimind {
@@ -23,14 +21,15 @@ namespace {
 
 namespace fs = std::filesystem;
 
-bool can_be_replaced(const std::string& path) {
+bool is_file_or_new(const std::string& path) {
   std::error_code failed;
-  return !fs::exists(path, failed) || fs::is_regular_file(path, failed);
+  const fs::file_status status = fs::status(path, failed);
+  return !fs::exists(status) || fs::is_regular_file(status) || fs::is_directory(status);
 }
 
 // Opening a FIFO without readers fails instead of waiting for one. Writing waits for them. Null if it fails.
 std::FILE* open_to_write(const std::string& path) {
-  const int descriptor = ::open(path.c_str(), O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC | O_NONBLOCK | O_NOCTTY, 0666);
+  const int descriptor = ::open(path.c_str(), O_WRONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (descriptor < 0) return nullptr;
   ::fcntl(descriptor, F_SETFL, ::fcntl(descriptor, F_GETFL) & ~O_NONBLOCK);
   return ::fdopen(descriptor, "wb");
@@ -63,14 +62,13 @@ std::optional<std::pair<std::size_t, std::size_t>> shape_in(std::string_view hea
 
 }  // namespace
 
-NpyWriter::NpyWriter(std::string path)
-    : path_(output_target(path)), temporary_(can_be_replaced(path_) ? part_path(path_) : path_) {
-  if (temporary_ != path_) unfinished_.emplace(temporary_);
-  file_ = open_to_write(temporary_);
-  if (!file_) fail();
-  if (temporary_ == path_) return;
-  lock_part(fileno(file_));
-  remove_stale_parts(path_);
+NpyWriter::NpyWriter(std::string path) : path_(std::move(path)) {
+  if (is_file_or_new(path_)) {
+    file_.emplace(path_);
+  } else {
+    stream_ = open_to_write(path_);
+    if (!stream_) fail();
+  }
 }
 
 // The format (numpy/lib/format.py): magic, version, length of the header, header padded to a multiple of 64, data.
@@ -89,30 +87,26 @@ NpyWriter::NpyWriter(std::string path, std::size_t rows, std::size_t cols) : Npy
                                      0,
                                      static_cast<char>(header.size() & 0xFF),
                                      static_cast<char>(header.size() >> 8)};
-  if (std::fwrite(start, 1, sizeof start, file_) != sizeof start ||
-      std::fwrite(header.data(), 1, header.size(), file_) != header.size()) {
-    fail();
-  }
+  write(std::as_bytes(std::span(start)));
+  write(std::as_bytes(std::span(header)));
 }
 
 NpyWriter::~NpyWriter() {
-  if (!file_) return;
-  std::fclose(file_);
-  if (temporary_ != path_) std::remove(temporary_.c_str());
+  if (stream_) std::fclose(stream_);
 }
 
 void NpyWriter::write(Matrix<const float> rows) {
-  const std::size_t count = rows.rows * rows.cols;
-  if (std::fwrite(rows.data, sizeof(float), count, file_) != count) fail();
+  write(std::as_bytes(std::span(rows.data, rows.rows * rows.cols)));
+}
+
+void NpyWriter::write(std::span<const std::byte> bytes) {
+  if (file_) return file_->write(bytes);
+  if (std::fwrite(bytes.data(), 1, bytes.size(), stream_) != bytes.size()) fail();
 }
 
 void NpyWriter::finish() {
-  const bool closed = std::fclose(std::exchange(file_, nullptr)) == 0;
-  if (closed && (temporary_ == path_ || std::rename(temporary_.c_str(), path_.c_str()) == 0)) return;
-  const int error = errno;
-  if (temporary_ != path_) std::remove(temporary_.c_str());
-  errno = error;
-  fail();
+  if (file_) return file_->commit();
+  if (std::fclose(std::exchange(stream_, nullptr)) != 0) fail();
 }
 
 void NpyWriter::fail() const {

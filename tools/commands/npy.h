@@ -9,13 +9,13 @@
 
 #include "runtime/engine/matrix.h"
 #include "weights/io/input_file.h"
-#include "weights/io/part_files.h"
+#include "weights/io/output_file.h"
 
 namespace minimind {
 
-// Writes a .npy file, version 1.0, of float32 [rows, cols], row by row. Writes to a temporary file next to `path`,
-// which finish() moves there, so that no partial file remains. Follows links, and writes directly to anything other
-// than a regular file, such as a pipe, which somebody must be reading. Throws Error if writing fails.
+// Writes a .npy file, version 1.0, of float32 [rows, cols], row by row, as an OutputFile that finish() commits. Writes
+// directly to anything other than a file, such as a pipe, which somebody must be reading. Throws Error if writing
+// fails.
 class NpyWriter {
  public:
   NpyWriter(std::string path, std::size_t rows, std::size_t cols);
@@ -28,12 +28,12 @@ class NpyWriter {
 
  private:
   explicit NpyWriter(std::string path);
+  void write(std::span<const std::byte> bytes);
   [[noreturn]] void fail() const;
 
   std::string path_;
-  std::string temporary_;                 // path_ itself if that is not a regular file
-  std::optional<Unfinished> unfinished_;  // temporary_
-  std::FILE* file_ = nullptr;
+  std::optional<OutputFile> file_;  // std::nullopt: stream_
+  std::FILE* stream_ = nullptr;
 };
 
 // Reads a .npy file of little-endian float32 in C order with two dimensions. Throws Error for anything else.
