@@ -7,11 +7,13 @@
 #include <cstdint>
 #include <initializer_list>
 #include <map>
+#include <memory>
 #include <random>
 #include <span>
 
 #include "runtime/engine/context.h"
 #include "runtime/engine/forward.h"
+#include "runtime/engine/huge_page_arena.h"
 #include "runtime/engine/load_model.h"
 #include "runtime/engine/prefill.h"
 #include "tools/bench/roofline.h"
@@ -77,7 +79,9 @@ class Bench {
       buffer_bytes = std::max(buffer_bytes, weight_bytes(model.model));
       for (const std::size_t threads : plan.threads) add_setup(model, threads);
     }
-    buffer_.assign(buffer_bytes / sizeof(float), 1.0f);
+    buffer_memory_ = HugePageArena().take(buffer_bytes);
+    buffer_ = {reinterpret_cast<float*>(buffer_memory_.get()), buffer_bytes / sizeof(float)};
+    std::ranges::fill(buffer_, 1.0f);
   }
 
   BenchMeasurements run() {
@@ -200,7 +204,7 @@ class Bench {
     if (limit.kind == LimitKind::multiply_add) return measure_multiply_add(kernels_, limit.threads);
     if (limit.kind == LimitKind::multiply_add_int8) return measure_multiply_add_int8(kernels_, limit.threads);
     if (limit.kind == LimitKind::multiply_add_bf16) return measure_multiply_add_bf16(*kernels_.bf16, limit.threads);
-    return measure_reading(kernels_, std::span(buffer_).first(limit.bytes / sizeof(float)), limit.threads);
+    return measure_reading(kernels_, buffer_.first(limit.bytes / sizeof(float)), limit.threads);
   }
 
   void measure(Setup& setup, std::size_t test_index) {
@@ -247,7 +251,8 @@ class Bench {
   std::vector<float> logits_;                                                // [most texts, vocab]
   std::map<std::pair<KvType, std::size_t>, std::vector<Context>> contexts_;  // for each test and type, one per text
   Progress progress_;
-  std::vector<float> buffer_;  // for measuring how fast memory is read
+  std::shared_ptr<std::byte> buffer_memory_;  // in huge pages, as the weights, which are also freed fast
+  std::span<float> buffer_;                   // for measuring how fast memory is read
   std::vector<Setup> setups_;
   BenchMeasurements measured_;
   std::size_t done_ = 0;  // tokens

@@ -1,4 +1,5 @@
 #include <signal.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <filesystem>
@@ -188,6 +189,19 @@ TEST_F(Interrupt, EndsTheWorkOfAModelWithItsResultSoFar) {
     while (at < 30 && !works_after(at, arguments)) at *= 2;
     expect_answers(arguments, {1.5 * at, 2 * at}, message);
   }
+}
+
+// Freeing memory in pages of 4 KB takes about as long as an interrupted program may.
+TEST_F(Interrupt, MostMemoryOfABenchIsInHugePages) {
+  if (read_whole_file("/sys/kernel/mm/transparent_hugepage/enabled").find("[never]") != std::string::npos) GTEST_SKIP();
+  const auto faults = [] {
+    rusage usage{};
+    getrusage(RUSAGE_CHILDREN, &usage);
+    return usage.ru_minflt;
+  };
+  const long before = faults();
+  EXPECT_EQ(run("bench -q -r 1 -p 4 -n 2" + model()).status, 0) << read_whole_file(path("err"));
+  EXPECT_LT(faults() - before, static_cast<long>(fs::file_size(path("model.safetensors")) / 4096 / 2));
 }
 
 TEST_F(Interrupt, EndsReadingALongMessage) {
