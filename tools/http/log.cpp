@@ -1,12 +1,8 @@
 #include "tools/http/log.h"
 
 #include <fmt/format.h>
-#include <poll.h>
-#include <unistd.h>
 
 #include <ctime>
-#include <memory>
-#include <utility>
 
 namespace minimind {
 namespace {
@@ -35,11 +31,6 @@ std::string shown(std::string_view text) {
   return text.size() > longest_path ? result + "..." : result;
 }
 
-bool can_write_to_standard_error() {
-  pollfd waiting{STDERR_FILENO, POLLOUT, 0};
-  return ::poll(&waiting, 1, 0) == 1 && (waiting.revents & POLLOUT) != 0;
-}
-
 }  // namespace
 
 std::string http_log_line(const HttpLogEntry& entry) {
@@ -47,19 +38,6 @@ std::string http_log_line(const HttpLogEntry& entry) {
   return fmt::format("{} {} {} {} {} {} {:.1f}ms{}{}", timestamp(entry.time), shown(entry.client), shown(entry.method),
                      shown(entry.path), entry.status == 0 ? "-" : std::to_string(entry.status), entry.bytes,
                      milliseconds, entry.remark.empty() ? "" : " ", entry.remark);
-}
-
-HttpLog log_to_standard_error() {
-  return [lost = std::make_shared<std::size_t>(0)](const std::string& line) {
-    if (!can_write_to_standard_error()) {
-      ++*lost;
-      return;
-    }
-    std::string text = line + '\n';
-    if (*lost > 0) text = fmt::format("{} lines of this log are lost\n", std::exchange(*lost, 0)) + text;
-    // A pipe that can be written to takes a line of this length at once.
-    [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text.data(), text.size());
-  };
 }
 
 }  // namespace minimind

@@ -26,8 +26,4 @@ std::string http_log_line(const HttpLogEntry& entry);
 
 using HttpLog = std::function<void(const std::string& line)>;
 
-// Returns a log that writes lines to standard error. If writing would block, it counts the line as lost instead and
-// says so when it can write again: a log without a reader must not stop the server.
-HttpLog log_to_standard_error();
-
 }  // namespace minimind

@@ -21,6 +21,7 @@
 #include "tools/serve/task_thread.h"
 #include "tools/terminal/language.h"
 #include "tools/terminal/note.h"
+#include "tools/terminal/standard_error.h"
 #include "tools/terminal/standard_output.h"
 #include "weights/io/path.h"
 
@@ -147,7 +148,7 @@ ApiOptions api_options(const ServeCommand& command) {
 
 HttpSettings http_settings(const ServeCommand& command) {
   HttpSettings settings = command.http.settings();
-  if (!command.run.quiet) settings.log = log_to_standard_error();
+  if (!command.run.quiet) settings.log = [](const std::string& line) { write_error_line(line + '\n'); };
   settings.public_paths = {"/health"};
   for (const PageFile& file : page_files()) settings.public_paths.push_back(file.path);
   return settings;
@@ -175,6 +176,7 @@ void end_soon() {
 }
 
 int run_serve(const ServeCommand& command) {
+  never_wait_for_standard_error();
   ApiOptions options = api_options(command);
   HttpSettings settings = http_settings(command);
   ModelShelf::Settings shelf = shelf_settings(command);

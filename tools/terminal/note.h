@@ -2,12 +2,12 @@
 
 #include <fmt/core.h>
 
-#include <cstdio>
 #include <string>
 #include <string_view>
 #include <utility>
 
 #include "tools/terminal/language.h"
+#include "tools/terminal/standard_error.h"
 #include "tools/terminal/terminal_text.h"
 
 namespace minimind {
@@ -21,7 +21,7 @@ inline std::string note_line(std::string_view text) {
 // line is lost: a note must never end the program.
 template <class... Args>
 void note(fmt::format_string<Args...> english, Args&&... args) {
-  std::fputs(note_line(localized(english, std::forward<Args>(args)...)).c_str(), stderr);
+  write_error_line(note_line(localized(english, std::forward<Args>(args)...)));
 }
 
 }  // namespace minimind

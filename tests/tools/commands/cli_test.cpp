@@ -1,3 +1,4 @@
+#include <fcntl.h>
 #include <gtest/gtest.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -324,6 +325,18 @@ TEST_F(Cli, AClosedStderrIsNotAnError) {
   const std::string generate = " generate --tokens 3 -n 1 --greedy -m " + load_golden("v3-dense").model_path;
   EXPECT_EQ(status_of(generate + " > " + path("out") + " 2>&-"), 0);
   EXPECT_EQ(status_of(" generate --tokens 3 -m /nowhere 2>&-"), 1);
+}
+
+// A reader of the log that has stopped reading must stop neither the start of the server nor its end.
+TEST_F(Cli, AServerServesWithAFullStderr) {
+  ASSERT_EQ(mkfifo(path("full").c_str(), 0600), 0);
+  const int pipe = open(path("full").c_str(), O_RDWR | O_NONBLOCK | O_CLOEXEC);
+  const std::string page(4096, 'x');
+  while (write(pipe, page.data(), page.size()) > 0) continue;
+  Running server("serve --socket " + path("socket") + demo, path("out"), path("full"));
+  EXPECT_TRUE(server.reach([&] { return std::filesystem::exists(path("socket")); }));
+  EXPECT_EQ(server.interrupt(SIGTERM).first, 0);
+  close(pipe);
 }
 
 // Commands that wait for input, and commands that would run longer than the test.

@@ -1,8 +1,6 @@
 #include "tools/http/log.h"
 
-#include <fcntl.h>
 #include <gtest/gtest.h>
-#include <unistd.h>
 
 #include <string>
 
@@ -33,26 +31,6 @@ TEST(HttpLog, EscapesAndShortensPaths) {
   EXPECT_NE(line.find("/\\x1b[2J\\x0aaaa"), std::string::npos);
   EXPECT_NE(line.find("a... 200"), std::string::npos);
   EXPECT_LT(line.size(), 300u);
-}
-
-// Standard error is a pipe without a reader.
-TEST(HttpLog, NeverBlocks) {
-  int ends[2];
-  ASSERT_EQ(::pipe(ends), 0);
-  const int before = ::dup(STDERR_FILENO);
-  ::dup2(ends[1], STDERR_FILENO);
-  const HttpLog log = log_to_standard_error();
-  const std::string line(1000, 'a');
-  for (int i = 0; i < 1000; ++i) log(line);  // a pipe has 64 KB
-  std::string text(1 << 20, '\0');
-  text.resize(static_cast<std::size_t>(::read(ends[0], text.data(), text.size())));
-  EXPECT_EQ(text.substr(0, 1001), line + "\n");
-  log("last");
-  std::string rest(4096, '\0');
-  rest.resize(static_cast<std::size_t>(::read(ends[0], rest.data(), rest.size())));
-  ::dup2(before, STDERR_FILENO);
-  for (const int descriptor : {ends[0], ends[1], before}) ::close(descriptor);
-  EXPECT_NE(rest.find("lines of this log are lost\nlast\n"), std::string::npos) << rest;
 }
 
 }  // namespace
