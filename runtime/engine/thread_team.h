@@ -59,9 +59,7 @@ class TeamSize {
   void note(Clock::duration whole, Clock::duration slept, Clock::time_point now);
 
  private:
-  static constexpr Clock::duration shortest_trial = std::chrono::milliseconds(10);
-  static constexpr Clock::duration shortest_rest = std::chrono::milliseconds(20);
-  static constexpr Clock::duration longest_rest = std::chrono::milliseconds(640);
+  static constexpr std::chrono::milliseconds shortest_trial{10}, shortest_rest{20}, longest_rest{640};
 
   std::size_t most_, threads_;
   Clock::duration whole_{}, slept_{}, rest_ = shortest_rest;
@@ -103,8 +101,7 @@ class Worker {
 
 #ifndef _OPENMP
 // Calls call(index, count, barrier of all) on `threads` threads at once, of which the calling one has index 0. The
-// system may give fewer. The others are kept for the next call on the calling thread, as OpenMP keeps its own. Returns
-// for how long they slept while they waited for each other.
+// system may give fewer. The others are kept for the next call on the calling thread, as OpenMP keeps its own.
 using TeamCall = std::function<void(std::size_t, std::size_t, Barrier&)>;
 std::chrono::nanoseconds call_on_team(std::size_t threads, const TeamCall& call);
 #endif
@@ -113,7 +110,7 @@ std::chrono::nanoseconds call_on_team(std::size_t threads, const TeamCall& call)
 // requested, so workers must use their count(). `profiles` has one per thread, or none. Only the calling thread
 // receives signals. The threads are those of OpenMP, or of the standard library if the compiler is not told to use
 // OpenMP: the thread sanitizer, which cannot see how the threads of OpenMP wait for each other, understands these.
-// Returns for how long they slept while they waited for each other.
+// Returns Barrier::slept().
 template <class Body>
 std::chrono::nanoseconds run_team(std::size_t threads, Body&& body, std::span<ThreadProfile> profiles = {}) {
   if (threads <= 1) {
