@@ -59,7 +59,8 @@ class TeamSize {
   void note(Clock::duration whole, Clock::duration slept, Clock::time_point now);
 
  private:
-  static constexpr std::chrono::milliseconds shortest_trial{10}, shortest_rest{20}, longest_rest{640};
+  static constexpr Clock::duration shortest_trial = std::chrono::milliseconds(10), shortest_rest = 2 * shortest_trial,
+                                   longest_rest = 32 * shortest_rest;
 
   std::size_t most_, threads_;
   Clock::duration whole_{}, slept_{}, rest_ = shortest_rest;
