@@ -13,12 +13,14 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <tuple>
 #include <unordered_map>
 #include <utility>
 
 #include "runtime/grammar/grammar.h"
 #include "runtime/grammar/work.h"
 #include "runtime/json_schema/json_texts.h"
+#include "runtime/json_schema/place_sets.h"
 #include "runtime/json_schema/schema_nodes.h"
 #include "runtime/json_schema/schema_reader.h"
 #include "runtime/json_schema/schema_shapes.h"
@@ -102,13 +104,31 @@ class SchemaRules : public GrammarRules {
     };
     std::vector<std::u32string> names;  // [properties]
     std::vector<std::uint32_t> order;
+    std::vector<std::uint32_t> places;  // [properties], in `order`
     std::vector<Node> nodes;
+    PlaceSets sets;  // of places in `order`, with the bytes of each unless properties are in order
+    PlaceSets::Set all = 0;
+    // If they are in order: the properties from each to the next required one, worked out when a text comes there.
+    PlaceSets costs;
+    std::vector<std::optional<PlaceSets::Set>> next;  // [properties], of `costs`
   };
 
-  // An object being written.
-  struct Object {
+  // How much of an object is written.
+  struct Progress {
     const ObjectCase* what;
-    SchemaShapes::ObjectProgress progress;
+    PlaceSets::Set unseen = 0;  // of `properties`
+    std::size_t seen = 0, others = 0;
+    std::uint32_t some = 0;           // a bit for each that is fulfilled
+    std::size_t next = 0;             // the first property that may follow, if they are in order
+    std::size_t missing = 0;          // required properties
+    std::uint64_t missing_bytes = 0;  // of their members
+
+    std::size_t count() const { return seen + others; }
+    // Returns true if what is missing is all that must follow.
+    bool plain() const { return what->some.empty() && count() + missing >= what->min && missing_bytes < no_text; }
+  };
+  struct Object {
+    Progress progress;
     std::vector<std::uint64_t> members;  // [properties], the bytes of the value and the rest; empty if not worked out
   };
   struct Array {
@@ -142,10 +162,20 @@ class SchemaRules : public GrammarRules {
   void add_character(std::vector<Sequence>& alternatives, const CodePoints& set, const Rule& rest);
 
   std::uint32_t string_of(const StringCase& string);
-  std::uint32_t object_of(const ObjectCase* what, SchemaShapes::ObjectProgress progress);
+  std::uint32_t object_of(const Progress& progress);
+  Progress start_of(const ObjectCase* what);
+  Progress with_property(Progress progress, std::uint32_t property);
+  SchemaShapes::ObjectProgress progress_of(const Progress& progress);
+  std::uint64_t rest_of(const Progress& progress);
+  static bool may_close(const Progress& progress);
   std::uint32_t array_of(const ArrayCase* what, SchemaShapes::ArrayProgress progress);
-  const Trie& trie_of(const ObjectCase* what);
+  Trie& trie_of(const ObjectCase* what);
   static void add_children(Trie& trie, std::uint32_t node);
+  std::uint64_t bytes_of(const ObjectCase::Property& property);
+  PlaceSets::Least cost_of(const ObjectCase::Property& property);
+  PlaceSets::Set next_in_order(const Progress& progress, Trie& trie);
+  std::uint64_t least_of(const Progress& progress, std::uint32_t begin, std::uint32_t end);
+  bool may_follow(Object& object, std::uint32_t property);
   void work_out_members(Object& object);
   std::vector<OtherMember> other_members(std::uint32_t object);
   std::uint64_t shortest_member(std::uint32_t object);
@@ -173,7 +203,8 @@ class SchemaRules : public GrammarRules {
   std::map<StringCase, std::uint32_t> string_ids_;
   std::deque<Object> objects_;
   std::deque<Object*> worked_out_;  // the last ones with `members`: each has as many as the schema has properties
-  std::map<std::pair<const ObjectCase*, SchemaShapes::ObjectProgress>, std::uint32_t> object_ids_;
+  using ObjectKey = std::tuple<const ObjectCase*, PlaceSets::Set, std::size_t, std::uint32_t, std::size_t>;
+  std::map<ObjectKey, std::uint32_t> object_ids_;
   std::deque<Array> arrays_;
   std::map<std::pair<const ArrayCase*, SchemaShapes::ArrayProgress>, std::uint32_t> array_ids_;
   std::map<const ObjectCase*, Trie> tries_;
@@ -288,11 +319,58 @@ std::uint32_t SchemaRules::string_of(const StringCase& string) {
   return place->second;
 }
 
-std::uint32_t SchemaRules::object_of(const ObjectCase* what, SchemaShapes::ObjectProgress progress) {
-  const auto [place, added] = object_ids_.try_emplace({what, progress}, static_cast<std::uint32_t>(objects_.size()));
-  spend(1 + what->properties.size() / 64);
-  if (added) objects_.push_back({what, std::move(progress), {}});
+std::uint32_t SchemaRules::object_of(const Progress& progress) {
+  const ObjectKey key{progress.what, progress.unseen, progress.others, progress.some, progress.next};
+  const auto [place, added] = object_ids_.try_emplace(key, static_cast<std::uint32_t>(objects_.size()));
+  if (added) objects_.push_back({progress, {}});
   return place->second;
+}
+
+SchemaRules::Progress SchemaRules::start_of(const ObjectCase* what) {
+  Progress start{what, trie_of(what).all};
+  for (const ObjectCase::Property& property : what->properties) {
+    if (!property.required) continue;
+    ++start.missing;
+    start.missing_bytes = std::min(start.missing_bytes + bytes_of(property), no_text);
+  }
+  return start;
+}
+
+SchemaRules::Progress SchemaRules::with_property(Progress progress, std::uint32_t property) {
+  Trie& trie = trie_of(progress.what);
+  const ObjectCase::Property& its = progress.what->properties[property];
+  spend(1);
+  progress.unseen = trie.sets.without(progress.unseen, trie.places[property]);
+  ++progress.seen;
+  if (style_.closed) progress.next = property + std::size_t{1};
+  if (!its.required) return progress;
+  --progress.missing;
+  progress.missing_bytes -= bytes_of(its);
+  return progress;
+}
+
+SchemaShapes::ObjectProgress SchemaRules::progress_of(const Progress& progress) {
+  const Trie& trie = trie_of(progress.what);
+  spend(1 + trie.places.size());
+  SchemaShapes::ObjectProgress result{{}, progress.others, progress.some, progress.next};
+  for (const std::uint32_t place : trie.places) result.seen.push_back(!trie.sets.has(progress.unseen, place));
+  return result;
+}
+
+std::uint64_t SchemaRules::rest_of(const Progress& progress) {
+  if (!progress.plain()) return shapes_.rest_of_object(*progress.what, progress_of(progress));
+  const ObjectCase& what = *progress.what;
+  // In order, what is missing comes before what may follow only if that is nothing.
+  if (style_.closed && progress.missing > 0 && progress.next == what.properties.size()) return no_text;
+  if (what.max && progress.count() + progress.missing > *what.max) return no_text;
+  // Each member has a comma, of which the first one of an object takes none.
+  const bool first = progress.count() == 0 && progress.missing > 0;
+  return progress.missing_bytes + (first ? 0 : 1);
+}
+
+bool SchemaRules::may_close(const Progress& progress) {
+  const ObjectCase& what = *progress.what;
+  return progress.some + 1 == 1U << what.some.size() && progress.missing == 0 && progress.count() >= what.min;
 }
 
 std::uint32_t SchemaRules::array_of(const ArrayCase* what, SchemaShapes::ArrayProgress progress) {
@@ -301,7 +379,7 @@ std::uint32_t SchemaRules::array_of(const ArrayCase* what, SchemaShapes::ArrayPr
   return place->second;
 }
 
-const SchemaRules::Trie& SchemaRules::trie_of(const ObjectCase* what) {
+SchemaRules::Trie& SchemaRules::trie_of(const ObjectCase* what) {
   const auto [place, added] = tries_.try_emplace(what);
   Trie& trie = place->second;
   if (!added) return trie;
@@ -313,6 +391,16 @@ const SchemaRules::Trie& SchemaRules::trie_of(const ObjectCase* what) {
             [&](std::uint32_t a, std::uint32_t b) { return trie.names[a] < trie.names[b]; });
   trie.nodes.push_back({0, static_cast<std::uint32_t>(trie.order.size()), 0, 0, {}});
   for (std::uint32_t id = 0; id < trie.nodes.size(); ++id) add_children(trie, id);
+  const std::size_t count = trie.order.size();
+  trie.places.resize(count);
+  trie.sets = trie.costs = PlaceSets(count);
+  std::vector<PlaceSets::Least> costs(count);
+  for (std::uint32_t i = 0; i < count; ++i) {
+    trie.places[trie.order[i]] = i;
+    if (!style_.closed) costs[i] = cost_of(what->properties[trie.order[i]]);
+  }
+  trie.all = trie.sets.all(costs);
+  if (style_.closed) trie.next.resize(count);
   return trie;
 }
 
@@ -334,9 +422,57 @@ void SchemaRules::add_children(Trie& trie, std::uint32_t id) {
   }
 }
 
+// "name":value,
+std::uint64_t SchemaRules::bytes_of(const ObjectCase::Property& property) {
+  return std::min(property.name_bytes + 4 + shapes_.bytes(property.shape), no_text);
+}
+
+// What a member adds to the bytes that are missing anyway.
+PlaceSets::Least SchemaRules::cost_of(const ObjectCase::Property& property) {
+  if (shapes_.bytes(property.shape) >= no_text) return {};
+  if (property.required) return {0, 0};
+  return {bytes_of(property), PlaceSets::none};
+}
+
+// The properties that may follow if they are in order: up to the first one that is missing.
+PlaceSets::Set SchemaRules::next_in_order(const Progress& progress, Trie& trie) {
+  const std::vector<ObjectCase::Property>& properties = progress.what->properties;
+  if (progress.next == properties.size()) return 0;
+  std::size_t last = progress.next;
+  while (!trie.next[last] && !properties[last].required && last + 1 < properties.size()) ++last;
+  for (std::size_t i = last + 1; i-- > progress.next;) {
+    if (trie.next[i]) continue;
+    const bool ends = properties[i].required || i + 1 == properties.size();
+    spend(1);
+    trie.next[i] = trie.costs.with(ends ? 0 : *trie.next[i + 1], trie.places[i], cost_of(properties[i]));
+  }
+  return *trie.next[progress.next];
+}
+
+// The least cost of the members of these places that may come next; PlaceSets::none if there is none.
+std::uint64_t SchemaRules::least_of(const Progress& progress, std::uint32_t begin, std::uint32_t end) {
+  Trie& trie = trie_of(progress.what);
+  const std::size_t fewest = progress.count() + progress.missing;
+  const std::size_t most = progress.what->max.value_or(fewest + 1);
+  if (fewest > most) return PlaceSets::none;
+  const PlaceSets::Least least = style_.closed ? trie.costs.least(next_in_order(progress, trie), begin, end)
+                                               : trie.sets.least(progress.unseen, begin, end);
+  return fewest < most ? least.any : least.needed;
+}
+
+bool SchemaRules::may_follow(Object& object, std::uint32_t property) {
+  if (object.progress.plain()) {
+    const std::uint32_t place = trie_of(object.progress.what).places[property];
+    return least_of(object.progress, place, place + 1) < no_text;
+  }
+  work_out_members(object);
+  return object.members[property] < no_text;
+}
+
 void SchemaRules::work_out_members(Object& object) {
-  if (!object.members.empty() || object.what->properties.empty()) return;
-  object.members = shapes_.rests_with_each(*object.what, object.progress);
+  const ObjectCase& what = *object.progress.what;
+  if (!object.members.empty() || what.properties.empty()) return;
+  object.members = shapes_.rests_with_each(what, progress_of(object.progress));
   worked_out_.push_back(&object);
   if (worked_out_.size() <= most_worked_out) return;
   worked_out_.front()->members = std::vector<std::uint64_t>();
@@ -377,7 +513,7 @@ std::uint64_t SchemaRules::bytes_of(const Rule& rule) {
       return shortest_character(sets_[rule.a]);
     case Kind::object_start:
     case Kind::object_next:
-      return shapes_.rest_of_object(*objects_[rule.a].what, objects_[rule.a].progress);
+      return rest_of(objects_[rule.a].progress);
     case Kind::member:
       return shortest_member(rule.a);
     case Kind::named:
@@ -391,16 +527,23 @@ std::uint64_t SchemaRules::bytes_of(const Rule& rule) {
 
 std::uint64_t SchemaRules::shortest_named(std::uint32_t object, std::uint32_t node) {
   Object& state = objects_[object];
-  work_out_members(state);
-  const Trie& trie = trie_of(state.what);
+  const Trie& trie = trie_of(state.progress.what);
   const Trie::Node& at = trie.nodes[node];
-  spend(1 + at.end - at.begin);
+  spend(1);
+  if (state.progress.plain()) {
+    const std::uint64_t least = least_of(state.progress, at.begin, at.end);
+    if (least >= no_text) return no_text;
+    // Without the opening quote, and with the bracket instead of the comma.
+    return std::min(state.progress.missing_bytes + least - 1 - at.bytes, no_text);
+  }
+  work_out_members(state);
+  spend(at.end - at.begin);
   std::uint64_t shortest = no_text;
   for (std::uint32_t i = at.begin; i < at.end; ++i) {
     const std::uint32_t property = trie.order[i];
     if (state.members[property] >= no_text) continue;
     // The rest of the name, the quote and the colon.
-    const std::uint64_t rest_of_name = state.what->properties[property].name_bytes - at.bytes;
+    const std::uint64_t rest_of_name = state.progress.what->properties[property].name_bytes - at.bytes;
     const std::uint64_t bytes = state.members[property] + rest_of_name + 2;
     shortest = std::min(shortest, bytes);
   }
@@ -409,12 +552,10 @@ std::uint64_t SchemaRules::shortest_named(std::uint32_t object, std::uint32_t no
 
 std::uint64_t SchemaRules::shortest_member(std::uint32_t object) {
   std::uint64_t shortest = no_text;
-  if (!objects_[object].what->properties.empty()) shortest = shortest_named(object, 0) + 1;
+  if (!objects_[object].progress.what->properties.empty()) shortest = shortest_named(object, 0) + 1;
   for (const OtherMember& other : other_members(object)) {
     const std::uint64_t name = shapes_.automata().bytes(other.names).front() + 3;  // two quotes and the colon
-    const Object& after = objects_[other.after];
-    shortest =
-        std::min(shortest, name + shapes_.bytes(other.value) + shapes_.rest_of_object(*after.what, after.progress));
+    shortest = std::min(shortest, name + shapes_.bytes(other.value) + rest_of(objects_[other.after].progress));
   }
   return std::min(shortest, no_text);
 }
@@ -423,22 +564,21 @@ std::uint64_t SchemaRules::shortest_member(std::uint32_t object) {
 // property.
 std::vector<SchemaRules::OtherMember> SchemaRules::other_members(std::uint32_t object) {
   std::vector<OtherMember> result;
-  const Object state = objects_[object];
+  const Progress state = objects_[object].progress;
   const ObjectCase& what = *state.what;
-  const auto add = [&](AutomatonId names, std::vector<NodeId> value, std::uint32_t chosen,
-                       SchemaShapes::ObjectProgress after) {
+  const auto add = [&](AutomatonId names, std::vector<NodeId> value, std::uint32_t chosen, Progress after) {
     for (std::size_t i = 0; i < what.some.size(); ++i) {
       if ((chosen >> i & 1) != 0) value.push_back(what.some[i].value);
     }
     after.some |= chosen;
     const ShapeId shape = shapes_.shape_of(std::move(value));
-    if (shapes_.bytes(shape) >= no_text || shapes_.rest_of_object(what, after) >= no_text) return;
-    result.push_back({names, shape, object_of(&what, std::move(after))});
+    if (shapes_.bytes(shape) >= no_text || rest_of(after) >= no_text) return;
+    result.push_back({names, shape, object_of(after)});
   };
-  if (what.max && state.progress.count() >= *what.max) return result;
-  const std::uint32_t open = ((1U << what.some.size()) - 1) & ~state.progress.some;
+  if (what.max && state.count() >= *what.max) return result;
+  const std::uint32_t open = ((1U << what.some.size()) - 1) & ~state.some;
   for (const ObjectCase::Others& others : what.others) {
-    SchemaShapes::ObjectProgress after = state.progress;
+    Progress after = state;
     // The count matters up to the limits only, and whether a comma follows.
     const std::size_t most = what.max ? *what.max : std::max(what.min, std::size_t{1});
     after.others = std::min(after.others + 1, most);
@@ -449,16 +589,16 @@ std::vector<SchemaRules::OtherMember> SchemaRules::other_members(std::uint32_t o
       if (chosen == 0) break;
     }
   }
-  for (std::size_t i = state.progress.next; open != 0 && i < what.properties.size(); ++i) {
-    if (state.progress.seen[i]) continue;
-    const std::u32string name = code_points_of(what.properties[i].name);
+  const Trie& trie = trie_of(&what);
+  for (std::size_t i = state.next; open != 0 && i < what.properties.size(); ++i) {
+    if (!trie.sets.has(state.unseen, trie.places[i])) continue;
+    const std::u32string& name = trie.names[i];
     std::uint32_t possible = 0;
     for (std::size_t k = 0; k < what.some.size(); ++k) {
       if ((open >> k & 1) != 0 && shapes_.automata()[what.some[k].names].accepts(name)) possible |= 1U << k;
     }
-    SchemaShapes::ObjectProgress after = state.progress;
-    after.seen[i] = true;
-    if (style_.closed) after.next = i + 1;
+    if (possible == 0) continue;
+    const Progress after = with_property(state, static_cast<std::uint32_t>(i));
     const AutomatonId names =
         shapes_.automata().cached("name " + what.properties[i].name, [&] { return Automaton::of_texts({name}); });
     for (std::uint32_t chosen = possible; chosen != 0; chosen = (chosen - 1) & possible) {
@@ -496,9 +636,8 @@ std::vector<GrammarRules::Sequence> SchemaRules::alternatives(std::uint32_t id) 
       return spellings(sets_[rule.a]);
     case Kind::object_start:
     case Kind::object_next: {
-      const Object& object = objects_[rule.a];
       std::vector<Sequence> result;
-      if (shapes_.may_close(*object.what, object.progress)) {
+      if (may_close(objects_[rule.a].progress)) {
         result.push_back({space(Space::inside), byte('}', JsonEvent::object_closes)});
       }
       if (shortest_member(rule.a) >= no_text) return result;
@@ -566,11 +705,9 @@ std::vector<GrammarRules::Sequence> SchemaRules::values(ShapeId shape) {
     result.push_back({byte('"'), use(rest)});
   }
   for (const ObjectCase* what : cases.objects) {
-    SchemaShapes::ObjectProgress start;
-    start.seen.resize(what->properties.size());
-    if (shapes_.rest_of_object(*what, start) >= no_text) continue;
-    result.push_back(
-        {byte('{', JsonEvent::object_opens), use({Kind::object_start, object_of(what, std::move(start))})});
+    const Progress start = start_of(what);
+    if (rest_of(start) >= no_text) continue;
+    result.push_back({byte('{', JsonEvent::object_opens), use({Kind::object_start, object_of(start)})});
   }
   for (const ArrayCase* what : cases.arrays) {
     SchemaShapes::ArrayProgress start;
@@ -647,7 +784,7 @@ void SchemaRules::add_value_of_member(Sequence& sequence, ShapeId shape, std::ui
 std::vector<GrammarRules::Sequence> SchemaRules::members(std::uint32_t object) {
   std::vector<Sequence> result;
   const Symbol quote = byte('"', JsonEvent::name_opens);
-  if (!objects_[object].what->properties.empty() && shortest_named(object, 0) < no_text) {
+  if (!objects_[object].progress.what->properties.empty() && shortest_named(object, 0) < no_text) {
     result.push_back({quote, use({Kind::named, object, 0})});
   }
   for (const OtherMember& other : other_members(object)) {
@@ -660,7 +797,7 @@ std::vector<GrammarRules::Sequence> SchemaRules::members(std::uint32_t object) {
 
 std::vector<GrammarRules::Sequence> SchemaRules::rest_of_named(const Rule& rule) {
   std::vector<Sequence> result;
-  const Trie& trie = trie_of(objects_[rule.a].what);
+  const Trie& trie = trie_of(objects_[rule.a].progress.what);
   const Trie::Node& node = trie.nodes[rule.b];
   for (const auto& [next, child] : node.children) {
     if (shortest_named(rule.a, child) >= no_text) continue;
@@ -669,13 +806,10 @@ std::vector<GrammarRules::Sequence> SchemaRules::rest_of_named(const Rule& rule)
   if (node.begin == node.end) return result;
   const std::uint32_t property = trie.order[node.begin];
   Object& object = objects_[rule.a];
-  work_out_members(object);
-  if (trie.names[property].size() != node.depth || object.members[property] >= no_text) return result;
-  SchemaShapes::ObjectProgress after = object.progress;
-  after.seen[property] = true;
-  if (style_.closed) after.next = property + 1;
+  if (trie.names[property].size() != node.depth || !may_follow(object, property)) return result;
+  const std::uint32_t after = object_of(with_property(object.progress, property));
   Sequence sequence{byte('"', JsonEvent::name_closes)};
-  add_value_of_member(sequence, object.what->properties[property].shape, object_of(object.what, std::move(after)));
+  add_value_of_member(sequence, object.progress.what->properties[property].shape, after);
   result.push_back(std::move(sequence));
   return result;
 }

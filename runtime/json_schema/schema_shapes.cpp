@@ -955,15 +955,6 @@ std::uint64_t SchemaShapes::cheapest_some(const ObjectCase& object, const Object
   return cheapest;
 }
 
-bool SchemaShapes::may_close(const ObjectCase& object, const ObjectProgress& progress) const {
-  spend(1 + object.properties.size() / properties_in_a_step);
-  if (progress.some + 1 != 1U << object.some.size() || progress.count() < object.min) return false;
-  for (std::size_t i = 0; i < object.properties.size(); ++i) {
-    if (object.properties[i].required && !progress.seen[i]) return false;
-  }
-  return true;
-}
-
 std::uint64_t SchemaShapes::rest_of_object(const ObjectCase& object, const ObjectProgress& progress) {
   spend(1 + object.properties.size() / properties_in_a_step);
   const std::size_t count = progress.count();
@@ -1006,39 +997,22 @@ std::uint64_t SchemaShapes::rest_of_object(const ObjectCase& object, const Objec
   return added(bytes, first ? 0 : 1);
 }
 
-// The bytes of the value of each property and all that follows it, as member_bytes() and rest_of_object() have them;
-// no_text for one that may not come next.
+// The bytes of the value of each property and all that follows it, as rest_of_object() has them; no_text for one that
+// may not come next.
 std::vector<std::uint64_t> SchemaShapes::rests_with_each(const ObjectCase& object, const ObjectProgress& progress) {
   spend(1 + object.properties.size() / properties_in_a_step);
   std::vector<std::uint64_t> rests(object.properties.size(), no_text);
-  // Without other conditions, what is missing is all that follows.
-  std::size_t missing = 0, first_missing = object.properties.size();
-  std::uint64_t missing_bytes = 1;
-  for (std::size_t i = object.properties.size(); i-- > 0;) {
-    const ObjectCase::Property& property = object.properties[i];
-    if (!property.required || progress.seen[i]) continue;
-    ++missing;
-    first_missing = i;
-    missing_bytes = added(missing_bytes, member_bytes(property.name_bytes, property.shape));
-  }
-  const std::size_t count = progress.count();
-  const bool plain = object.some.empty() && count + missing >= object.min;
   ObjectProgress after = progress;
   for (std::size_t i = progress.next; i < object.properties.size(); ++i) {
     const ObjectCase::Property& property = object.properties[i];
-    if (progress.seen[i] || (style_.closed && i > first_missing)) continue;
-    const std::uint64_t value = bytes(property.shape);
-    if (value >= no_text) continue;
-    if (plain && object.max && count + missing + (property.required ? 0 : 1) > *object.max) continue;
-    if (plain && missing_bytes < no_text) {
-      const std::uint64_t own = property.required ? member_bytes(property.name_bytes, property.shape) : 0;
-      rests[i] = added(value, missing_bytes - own);
-      continue;
+    if (progress.seen[i]) continue;
+    if (const std::uint64_t value = bytes(property.shape); value < no_text) {
+      after.seen[i] = true;
+      after.next = style_.closed ? i + 1 : 0;
+      rests[i] = added(value, rest_of_object(object, after));
+      after.seen[i] = false;
     }
-    after.seen[i] = true;
-    after.next = style_.closed ? i + 1 : 0;
-    rests[i] = added(value, rest_of_object(object, after));
-    after.seen[i] = false;
+    if (style_.closed && property.required) break;
   }
   return rests;
 }

@@ -142,7 +142,6 @@ class SchemaShapes {
     std::size_t next = 0;    // the first property that may follow, if they are in order
 
     std::size_t count() const;
-    auto operator<=>(const ObjectProgress&) const = default;
   };
   struct ArrayProgress {
     std::size_t count = 0;
@@ -159,7 +158,6 @@ class SchemaShapes {
   std::uint64_t rest_of_object(const ObjectCase& object, const ObjectProgress& progress);
   std::uint64_t rest_of_array(const ArrayCase& array, const ArrayProgress& progress);
   std::vector<std::uint64_t> rests_with_each(const ObjectCase& object, const ObjectProgress& progress);
-  bool may_close(const ObjectCase& object, const ObjectProgress& progress) const;
   bool may_close(const ArrayCase& array, const ArrayProgress& progress) const;
   std::vector<ItemChoice> next_items(const ArrayCase& array, const ArrayProgress& progress);
 

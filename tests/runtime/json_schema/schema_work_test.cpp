@@ -455,7 +455,8 @@ TEST(SchemaText, TakesTimeInProportionToItsNamesAndItems) {
       GrammarState state(grammar);
       const std::string text = make(count);
       const double start = cpu_seconds();
-      EXPECT_TRUE(state.advance(text) && state.may_end());
+      for (const char byte : text) EXPECT_TRUE(state.advance({&byte, 1}));
+      EXPECT_TRUE(state.may_end());
       return cpu_seconds() - start;
     };
     const double few = std::min(seconds(10'000), seconds(10'000));
@@ -604,6 +605,34 @@ TEST(JsonSchemaCache, IsBounded) {
   for (int i = 1; i < 1000; ++i) cache.grammar({{"const", i}}, "s", {});
   EXPECT_LE(cache.size(), 256u);
   EXPECT_NE(cache.grammar({{"const", 0}}, "s", {}), first);
+}
+
+// Returns the time of following a text that has all of an object's properties.
+double seconds_of_properties(std::size_t count, bool closed, bool required) {
+  Json schema{{"type", "object"}, {"maxProperties", count}}, value;
+  for (std::size_t i = 0; i < count; ++i) {
+    const std::string name = fmt::format("property_{}", i);
+    schema["properties"][name] = {{"type", "integer"}};
+    if (required) schema["required"].push_back(name);
+    value[name] = i;
+  }
+  JsonSchemaOptions options;
+  options.closed = closed;
+  GrammarState state(std::make_shared<const Grammar>(compile_json_schema(schema, "s", options).grammar));
+  const std::string text = value.dump();
+  const double start = cpu_seconds();
+  for (const char byte : text) EXPECT_TRUE(state.advance({&byte, 1}));
+  EXPECT_TRUE(state.may_end());
+  return cpu_seconds() - start;
+}
+
+TEST(SchemaWorkOfText, IsLinearInTheProperties) {
+  for (const bool closed : {false, true}) {
+    for (const bool required : {false, true}) {
+      const double few = seconds_of_properties(1000, closed, required);
+      EXPECT_LT(seconds_of_properties(8000, closed, required), 20 * few) << closed << required;
+    }
+  }
 }
 
 }  // namespace
