@@ -1,10 +1,13 @@
 #include "runtime/grammar/json_memory.h"
 
+#include <fmt/core.h>
+
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <utility>
 
+#include "runtime/grammar/work.h"
 #include "weights/base/error.h"
 #include "weights/io/json_fields.h"
 #include "weights/io/sha256.h"
@@ -98,7 +101,15 @@ JsonMemory::Scope JsonMemory::add_name(Scope scope, std::string_view text) {
 }
 
 JsonMemory::Scope JsonMemory::add_item(Scope scope, std::string_view text) {
-  std::string item = canonical(text.substr(scopes_[scope].begin));
+  const std::string_view written = text.substr(scopes_[scope].begin);
+  compared_ += written.size();
+  if (compared_ > most_compared) {
+    throw TooMuchWork(fmt::format(
+        "the items of arrays with uniqueItems have over {} bytes, those within others counted again, expected at most "
+        "that; nest such arrays less, or shorten the text",
+        most_compared));
+  }
+  std::string item = canonical(written);
   // An item within items is a part of the texts of them all.
   if (item.size() > longest_kept) {
     Sha256 hash;

@@ -17,6 +17,7 @@ class JsonMemory {
  public:
   using Scope = std::uint32_t;  // 0: outside of all
   static constexpr Scope repeated = ~0u;
+  static constexpr std::size_t most_compared = std::size_t{64} << 20;
 
   struct Mark {
     std::size_t scopes, entries;
@@ -25,7 +26,10 @@ class JsonMemory {
   Mark mark() const { return {scopes_.size(), entries_.size()}; }
   // Forgets all scopes made after the mark.
   void forget(Mark mark);
-  void clear() { forget({1, 1}); }
+  void clear() {
+    forget({1, 1});
+    compared_ = 0;
+  }
 
   // An object or array that starts at this byte of the text, inside of a scope; and the scope around one.
   Scope open(Scope outer, std::size_t at);
@@ -35,7 +39,8 @@ class JsonMemory {
   Scope begin(Scope scope, std::size_t at);
 
   // Adds the name, or the item, that started last and ends with `text`. Returns `repeated` if the scope has it already.
-  // A name is given without its quotes. Items are equal as JSON values are.
+  // A name is given without its quotes. Items are equal as JSON values are. Throws TooMuchWork if the items of a text,
+  // those within others counted again, have over most_compared bytes.
   Scope add_name(Scope scope, std::string_view text);
   Scope add_item(Scope scope, std::string_view text);
 
@@ -61,6 +66,7 @@ class JsonMemory {
   bool has(std::uint32_t last, std::uint32_t wanted) const;
   Scope add(Scope scope, std::string text);
 
+  std::size_t compared_ = 0;  // bytes of items, since clear()
   std::vector<Level> scopes_ = std::vector<Level>(1);
   std::deque<Entry> entries_ = std::deque<Entry>(1);  // 0: none
   std::map<Key, std::uint32_t> by_text_;              // the last entry of each text in an object or array

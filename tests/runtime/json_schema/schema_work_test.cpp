@@ -599,6 +599,21 @@ TEST(JsonSchemaCache, WorksForSoManyStepsAndKeepsNothingOfLongerWork) {
   EXPECT_THROW(cache.grammar(refused, "s", {}, 100'000), Error);
 }
 
+TEST(SchemaWorkOfText, OfItemsWithinItemsIsLimited) {
+  const Json schema{{"$ref", "#/$defs/a"},
+                    {"$defs", {{"a", {{"uniqueItems", true}, {"items", {{"$ref", "#/$defs/a"}}}}}}}};
+  const auto grammar = std::make_shared<const Grammar>(compile_json_schema(schema, "s").grammar);
+  const auto nested = [](std::size_t depth) {
+    return std::string(depth, '[') + '"' + std::string(1'000'000, 'k') + '"' + std::string(depth, ']');
+  };
+  GrammarState state(grammar);
+  for (int text = 0; text < 2; ++text) {
+    EXPECT_TRUE(state.advance(nested(40)) && state.may_end());
+    state.restart();
+  }
+  EXPECT_THROW(state.advance(nested(80)), TooMuchWork);
+}
+
 TEST(JsonSchemaCache, IsBounded) {
   JsonSchemaCache cache;
   const auto first = cache.grammar({{"const", 0}}, "s", {});
