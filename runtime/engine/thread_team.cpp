@@ -85,14 +85,12 @@ class Team {
     for (std::thread& thread : threads_) thread.join();
   }
 
-  std::chrono::nanoseconds run(const TeamCall& call) {
-    Barrier barrier(threads_.size() + 1);
+  void run(std::optional<Barrier>& barrier, const TeamCall& call) {
+    barrier.emplace(threads_.size() + 1);
     call_ = &call;
-    barrier_of_call_ = &barrier;
     barrier_->wait();
-    call(0, threads_.size() + 1, barrier);
+    call(0, threads_.size() + 1);
     barrier_->wait();
-    return barrier.slept();
   }
 
  private:
@@ -102,7 +100,7 @@ class Team {
     while (true) {
       barrier_->wait();
       if (!call_) return;
-      (*call_)(index, count, *barrier_of_call_);
+      (*call_)(index, count);
       barrier_->wait();
     }
   }
@@ -111,7 +109,6 @@ class Team {
   std::optional<Barrier> barrier_;
   std::latch started_{1};
   const TeamCall* call_ = nullptr;
-  Barrier* barrier_of_call_ = nullptr;
 };
 
 struct KeptTeam {
@@ -176,13 +173,13 @@ void end_team() {
 
 #else
 
-std::chrono::nanoseconds call_on_team(std::size_t threads, const TeamCall& call) {
+void call_on_team(std::size_t threads, std::optional<Barrier>& barrier, const TeamCall& call) {
   if (kept.threads != threads) {
     end_team();
     kept.team.emplace(threads);
     kept.threads = threads;
   }
-  return kept.team->run(call);
+  kept.team->run(barrier, call);
 }
 
 void end_team() {

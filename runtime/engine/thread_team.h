@@ -101,10 +101,10 @@ class Worker {
 };
 
 #ifndef _OPENMP
-// Calls call(index, count, barrier of all) on `threads` threads at once, of which the calling one has index 0. The
-// system may give fewer. The others are kept for the next call on the calling thread, as OpenMP keeps its own.
-using TeamCall = std::function<void(std::size_t, std::size_t, Barrier&)>;
-std::chrono::nanoseconds call_on_team(std::size_t threads, const TeamCall& call);
+// Calls call(index, count) on `threads` threads at once, of which the calling one has index 0, with a `barrier` of all.
+// The system may give fewer. The others are kept for the next call on the calling thread, as OpenMP keeps its own.
+using TeamCall = std::function<void(std::size_t, std::size_t)>;
+void call_on_team(std::size_t threads, std::optional<Barrier>& barrier, const TeamCall& call);
 #endif
 
 // Runs body(Worker&) on `threads` threads at once; `body` must not throw. The system may give fewer threads than
@@ -122,25 +122,25 @@ std::chrono::nanoseconds run_team(std::size_t threads, Body&& body, std::span<Th
     return {};
   }
   // After the last wait no thread spins in libgomp's barrier at the end of the region, which never sleeps.
-  const auto work = [&](std::size_t index, std::size_t count, Barrier& barrier) {
-    Worker worker(index, count, barrier, profiles.empty() ? nullptr : &profiles[index]);
+  std::optional<Barrier> barrier;
+  const auto work = [&](std::size_t index, std::size_t count) {
+    Worker worker(index, count, *barrier, profiles.empty() ? nullptr : &profiles[index]);
     body(worker);
     worker.barrier();
   };
 #ifdef _OPENMP
-  std::optional<Barrier> barrier;
   std::optional<HeldSignals> held(std::in_place);  // until the other threads are started
 #pragma omp parallel num_threads(static_cast <int>(threads))
   {
     if (omp_get_thread_num() == 0) held.reset();
 #pragma omp single
     barrier.emplace(static_cast<std::size_t>(omp_get_num_threads()));
-    work(static_cast<std::size_t>(omp_get_thread_num()), static_cast<std::size_t>(omp_get_num_threads()), *barrier);
+    work(static_cast<std::size_t>(omp_get_thread_num()), static_cast<std::size_t>(omp_get_num_threads()));
   }
-  return barrier->slept();
 #else
-  return call_on_team(threads, work);
+  call_on_team(threads, barrier, work);
 #endif
+  return barrier->slept();
 }
 
 // The same with as many threads as are worth having.

@@ -157,8 +157,9 @@ void RunOptions::add_to(CommandOptions& command) {
   command
       .add_option(
           "-t,--threads", threads,
-          bilingual("number of threads (default: the physical cores available to this process; fewer for a tiny model)",
-                    "线程数（默认：本进程可用的物理核数；小模型更少）"))
+          bilingual("most threads to use; fewer run while other programs take the cores (default: the physical cores "
+                    "available to this process; fewer for a tiny model)",
+                    "最多使用的线程数；其他程序占用处理器时会减少（默认：本进程可用的物理核数；小模型更少）"))
       ->group(speed_group)
       ->type_name("N")
       ->transform(whole_number(1, 1024));
