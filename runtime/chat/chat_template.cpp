@@ -186,7 +186,7 @@ std::optional<FoundTemplate> find_template(const std::string& given, const Token
   if (!given.empty()) {
     SpecialTokens special = tokenizer ? special_tokens_of(*tokenizer) : SpecialTokens();
     const std::string source = read_text_or_pipe(given);
-    check_not_mistaken(source, given);
+    check_not_mistaken(source, source.size(), given);
     return FoundTemplate{ChatTemplate(source, given, std::move(special)), given};
   }
   auto own = tokenizer ? ChatTemplate::of_tokenizer(*tokenizer) : std::nullopt;

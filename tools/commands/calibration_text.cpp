@@ -40,7 +40,7 @@ class TextBytes {
       file_ = open_input(path);
     } else {
       text_ = read_text_or_pipe(path);
-      check_not_mistaken(text_, path);
+      check_not_mistaken(text_, text_.size(), path);
     }
   }
 

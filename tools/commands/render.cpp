@@ -91,7 +91,7 @@ int run_render(const RenderOptions& options) {
   const Renderer renderer(options);
   const std::string& file = options.text.file;
   const std::string input = options.text.read();
-  if (!file.empty()) check_not_mistaken(input, file);
+  if (!file.empty()) check_not_mistaken(input, input.size(), file);
   if (!options.jsonl) {
     const ChatInput conversation = parse_chat_input(input, file.empty() ? "the input" : file);
     options.ids ? print_output("{}\n", fmt::join(renderer.ids(conversation), ","))

@@ -180,7 +180,7 @@ void add_line(ScoredTexts& texts, const std::string& line, const std::string& na
 
 ScoredTexts read_lines(const std::string& contents, const std::string& file, const Tokenizer& tokenizer,
                        const TrainingTextOptions& options) {
-  if (!file.empty()) check_not_mistaken(contents, file);
+  if (!file.empty()) check_not_mistaken(contents, contents.size(), file);
   ScoredTexts texts;
   for_each_line(contents, [&](const std::string& line, std::size_t number) {
     add_line(texts, line, place_of_line(file, number), tokenizer, options);

@@ -48,7 +48,15 @@ std::string_view archive_format(std::string_view content) {
   return "";
 }
 
-// `start` are the first bytes of `size`.
+}  // namespace
+
+std::shared_ptr<const InputFile> open_input(const std::string& path) {
+  auto file = InputFile::open(path);
+  const auto start = file->start();
+  check_not_mistaken({reinterpret_cast<const char*>(start.data()), start.size()}, file->size(), path);
+  return file;
+}
+
 void check_not_mistaken(std::string_view start, std::size_t size, const std::string& path) {
   if (is_git_lfs_pointer(start)) {
     const std::string_view stated = line_of(start.substr(0, 1024), "\nsize ");
@@ -67,19 +75,6 @@ void check_not_mistaken(std::string_view start, std::size_t size, const std::str
     throw Error(
         fmt::format("{}: is an archive ({}), expected the file itself; unpack it and name its content", path, format));
   }
-}
-
-}  // namespace
-
-std::shared_ptr<const InputFile> open_input(const std::string& path) {
-  auto file = InputFile::open(path);
-  const auto start = file->start();
-  check_not_mistaken({reinterpret_cast<const char*>(start.data()), start.size()}, file->size(), path);
-  return file;
-}
-
-void check_not_mistaken(std::string_view content, const std::string& path) {
-  check_not_mistaken(content, content.size(), path);
 }
 
 std::string shown_text(std::span<const std::byte> start) {

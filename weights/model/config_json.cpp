@@ -141,7 +141,7 @@ void read_hyper_parameter(const JsonFields& fields, const HyperParameter& parame
 }  // namespace
 
 StatedConfig parse_config_json(const std::string& text, const std::string& source) {
-  check_not_mistaken(text, source);
+  check_not_mistaken(text, text.size(), source);
   const Json object = parse_json_object(text, source);
   const JsonFields fields(object, source, "");
   const auto is_null = [&](const char* key) { return object.contains(key) && object[key].is_null(); };
