@@ -4,7 +4,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cstdint>
-#include <ctime>
 #include <functional>
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -18,6 +17,7 @@
 #include "runtime/grammar/work.h"
 #include "runtime/json_schema/json_schema.h"
 #include "runtime/json_schema/schema_cache.h"
+#include "tests/support/cpu_seconds.h"
 #include "tests/support/peak_memory.h"
 #include "weights/base/cancel.h"
 
@@ -375,12 +375,6 @@ std::vector<Construct> constructs_of_long_parts() {
   };
 }
 
-double cpu_seconds() {
-  timespec time{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + static_cast<double>(time.tv_nsec) / 1e9;
-}
-
 // Returns the steps; 0 if the schema is rejected.
 std::size_t compile(const Json& schema) {
   try {
@@ -394,18 +388,13 @@ class SchemaWork : public testing::TestWithParam<std::vector<Construct> (*)()> {
 
 // Each is either linear or rejected soon. Without the sanitizers, what a slow machine takes is below a few seconds.
 TEST_P(SchemaWork, OfCompilingIsLinearOrRejectedSoon) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  constexpr double most_seconds = 60;
-#else
-  constexpr double most_seconds = 4;
-#endif
   for (const Construct& construct : GetParam()()) {
     std::size_t steps = 0;
     for (const std::size_t factor : {1u, 4u}) {
       const Json schema = construct.make(factor * construct.size);
       const double start = cpu_seconds();
       const std::size_t now = compile(schema);
-      EXPECT_LT(cpu_seconds() - start, most_seconds) << construct.name << ", " << factor << " times";
+      EXPECT_LT(cpu_seconds() - start, most_cpu_seconds) << construct.name << ", " << factor << " times";
       if (steps > 0 && now > 0) {
         EXPECT_LT(static_cast<double>(now), 6 * static_cast<double>(steps))
             << construct.name << ", " << factor << " times";

@@ -95,7 +95,7 @@ class Interrupt : public Cli {
     std::size_t interrupted = 0;
     for (const double at : seconds) {
       Running running(arguments, path("out"), path("err"));
-      if (!running.reach(at * slow)) continue;
+      if (!running.reach([&] { return running.used() >= at * slow && running.catches(signal); })) continue;
       interrupted += expect_ends(running, signal, arguments,
                                  interrupted == 0 ? std::vector{message, usual} : std::vector{message});
       signal = signal == SIGINT ? SIGTERM : SIGINT;

@@ -1,6 +1,5 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
-#include <time.h>
 
 #include <algorithm>
 #include <cstdint>
@@ -13,6 +12,7 @@
 #include "runtime/chat/chat_json.h"
 #include "runtime/tokenizer/tokenizer.h"
 #include "runtime/tokenizer/tokenizer_json.h"
+#include "tests/support/cpu_seconds.h"
 #include "tests/support/little_endian.h"
 #include "tests/support/temporary_file.h"
 #include "tests/support/temporary_folder.h"
@@ -43,14 +43,9 @@ struct Construct {
 };
 
 double seconds_of(const std::function<void()>& work) {
-  const auto now = [] {
-    timespec time{};
-    clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-    return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
-  };
-  const double start = now();
+  const double start = cpu_seconds();
   work();
-  return now() - start;
+  return cpu_seconds() - start;
 }
 
 // Time that grows with the square of the size is 16 times as long here, a sort 4.4 times. Sizes that pass a cache, and

@@ -1,6 +1,5 @@
 #include <gtest/gtest.h>
 #include <sys/stat.h>
-#include <time.h>
 #include <unistd.h>
 
 #include <atomic>
@@ -8,6 +7,7 @@
 #include <string>
 #include <thread>
 
+#include "tests/support/cpu_seconds.h"
 #include "tests/support/golden.h"
 #include "tests/support/temporary_folder.h"
 #include "weights/base/error.h"
@@ -27,12 +27,6 @@ std::vector<std::pair<std::string, std::string>> files() {
           {"legacy.pth", read_whole_file(golden + "golden/v3-legacy-pth/model.pth")},
           {"model.safetensors", read_whole_file(golden + "golden/hf-llama/model.safetensors")},
           {"types.gguf", read_whole_file(golden + "golden_gguf/types.gguf")}};
-}
-
-double cpu_seconds() {
-  timespec time{};
-  clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time);
-  return static_cast<double>(time.tv_sec) + 1e-9 * static_cast<double>(time.tv_nsec);
 }
 
 // Reads the file, which must be an error that names it, within a second.
