@@ -4,6 +4,7 @@
 #include <cmath>
 
 #include "runtime/engine/rope.h"
+#include "weights/base/cancel.h"
 
 namespace minimind {
 namespace {
@@ -146,8 +147,10 @@ void mix(const kernels::Table& kernels, const HeadPart& part, const KvPanels<std
 }
 
 // out = softmax(q Kᵀ / sqrt(D)) V
-void attend_tile(const AttentionStep& step, const HeadTile& tile, std::size_t kv_head,
-                 const AttentionScratch& scratch) {
+void attend_tile(const AttentionStep& step, const HeadTile& tile, std::size_t kv_head, const AttentionScratch& scratch,
+                 const Worker& worker) {
+  if (worker.index() == 0 && Cancellation::requested()) step.cancelled = true;
+  if (step.cancelled) return;
   const std::size_t head_dim = step.config.head_dim;
   const float scale = 1.0f / std::sqrt(static_cast<float>(head_dim));
   const std::span<const Batch::TilePart> parts = step.batch.parts_of(tile.tile);
@@ -196,7 +199,7 @@ void attend(const AttentionStep& step, std::size_t first_query, const AttentionS
     const std::size_t kv_head = task / parts % kv_heads, first_head = kv_head * heads_per_kv;
     const Range part = share_of(heads_per_kv, task % parts, parts);
     const Range heads{first_head + part.begin, first_head + part.end};
-    attend_tile(step, {step.batch, tiles[task / (kv_heads * parts)], heads}, kv_head, scratch);
+    attend_tile(step, {step.batch, tiles[task / (kv_heads * parts)], heads}, kv_head, scratch, worker);
   }
 }
 
@@ -214,7 +217,7 @@ void rotate_and_attend(const AttentionStep& step, const AttentionScratch& scratc
       for (std::size_t head = heads.begin; head < heads.end; ++head) rotate_query(step, row, head);
     }
     worker.begin(Operation::attention);
-    attend_tile(step, {step.batch, tile, heads}, kv_head, scratch);
+    attend_tile(step, {step.batch, tile, heads}, kv_head, scratch, worker);
   }
 }
 

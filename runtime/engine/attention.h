@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cstddef>
 
 #include "runtime/engine/batch.h"
@@ -21,12 +22,13 @@ struct AttentionStep {
   const Attention& weights;  // only the norms are used
   std::size_t layer;
   const Batch& batch;
-  Matrix<float> q;    // [T, H * D]
-  Matrix<float> k;    // [T, K * D]
-  Matrix<float> v;    // [T, K * D]
-  Matrix<float> cos;  // [T, D / 2]
-  Matrix<float> sin;  // [T, D / 2]
-  Matrix<float> out;  // [T, H * D]
+  Matrix<float> q;               // [T, H * D]
+  Matrix<float> k;               // [T, K * D]
+  Matrix<float> v;               // [T, K * D]
+  Matrix<float> cos;             // [T, D / 2]
+  Matrix<float> sin;             // [T, D / 2]
+  Matrix<float> out;             // [T, H * D]
+  std::atomic<bool>& cancelled;  // set by the first worker; the rest of `out` is then not written
 };
 
 // Normalizes q of the rows from `first_query` on and all of k per head, if the layer has these norms, and rotates them

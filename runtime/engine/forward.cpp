@@ -24,6 +24,14 @@ Roundings roundings_for(const MixtureOfExperts& moe) {
   return all;
 }
 
+// Returns the same for all workers: whether the pass ends early. Until `cancelled` may be set again, all workers must
+// meet at another barrier, as they do within each block: a slow one may still read it.
+bool cancelled_after_barrier(std::atomic<bool>& cancelled, Worker& worker) {
+  if (worker.index() == 0 && Cancellation::requested()) cancelled = true;
+  worker.barrier();
+  return cancelled;
+}
+
 }  // namespace
 
 void check_tokens(std::span<const std::int32_t> tokens, std::size_t vocab_size) {
@@ -61,7 +69,7 @@ void Forward::run(std::span<const Piece> pieces, Matrix<float> logits) {
   const Range all = batch_.all(), requested = batch_.requested();
   assert(!all.empty() && all.size() <= max_tokens_ && logits.rows == requested.size());
 
-  cancelled_ = false;
+  std::atomic<bool> cancelled = false;  // set by the first worker only, and never reset
   const ProfiledPass pass(profile_, all.size());
   const auto body = [&](Worker& worker) {
     embed(model_, batch_.rows(), scratch_.x.rows(all), worker);
@@ -71,15 +79,15 @@ void Forward::run(std::span<const Piece> pieces, Matrix<float> logits) {
     for (std::size_t i = 0; i < model_.layers.size(); ++i) {
       // The last layer caches keys and values of every token, but only the requested rows are needed after it.
       const Range rows = i + 1 < model_.layers.size() ? all : requested;
-      attention_block(i, rows, worker);
-      if (rows.empty() || cancelled_after_barrier(worker)) return;
+      attention_block(i, rows, cancelled, worker);
+      if (rows.empty() || cancelled_after_barrier(cancelled, worker)) return;
       const Layer& layer = model_.layers[i];
       if (const auto* const ffn = std::get_if<FeedForward>(&layer.mlp)) {
         dense_block(layer, *ffn, rows, worker);
       } else {
         expert_block(layer, std::get<MixtureOfExperts>(layer.mlp), rows, worker);
       }
-      if (cancelled_after_barrier(worker)) return;
+      if (cancelled_after_barrier(cancelled, worker)) return;
     }
 
     const WeightMatrix& output = model_.output();
@@ -89,20 +97,12 @@ void Forward::run(std::span<const Piece> pieces, Matrix<float> logits) {
     matmul(kernels_, output, n, logits, worker);
   };
   run_team(team_, body, pass.threads());
-  if (cancelled_) throw Cancelled();
+  if (cancelled) throw Cancelled();
   for (const Piece& piece : pieces) piece.context->append(piece.tokens);
 }
 
-// Returns the same for all workers: whether the pass ends early. Between two calls all workers must meet at another
-// barrier, as they do within each block: the first would otherwise decide anew while a slow one still reads.
-bool Forward::cancelled_after_barrier(Worker& worker) {
-  if (worker.index() == 0) cancelled_ = Cancellation::requested();
-  worker.barrier();
-  return cancelled_;
-}
-
 // x += W_o attention(W_q n, W_k n, W_v n), n = norm(x), for `rows`; keys and values are cached for all rows.
-void Forward::attention_block(std::size_t index, Range rows, Worker& worker) {
+void Forward::attention_block(std::size_t index, Range rows, std::atomic<bool>& cancelled, Worker& worker) {
   const Layer& layer = model_.layers[index];
   const Attention& attention = layer.attention;
   const Range all = batch_.all();
@@ -117,7 +117,8 @@ void Forward::attention_block(std::size_t index, Range rows, Worker& worker) {
                            .v = scratch_.v.rows(all),
                            .cos = scratch_.cos.rows(all),
                            .sin = scratch_.sin.rows(all),
-                           .out = scratch_.attended.rows(all)};
+                           .out = scratch_.attended.rows(all),
+                           .cancelled = cancelled};
 
   const Roundings roundings =
       roundings_for(attention.q_proj) | roundings_for(attention.k_proj) | roundings_for(attention.v_proj);

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <atomic>
 #include <cassert>
 #include <cstdint>
 #include <span>
@@ -64,8 +65,7 @@ class Forward {
   };
   Share share(std::size_t rows, bool single, std::size_t rows_per_token, const Worker& worker) const;
 
-  bool cancelled_after_barrier(Worker& worker);
-  void attention_block(std::size_t index, Range rows, Worker& worker);
+  void attention_block(std::size_t index, Range rows, std::atomic<bool>& cancelled, Worker& worker);
   void dense_block(const Layer& layer, const FeedForward& ffn, Range rows, Worker& worker);
   void expert_block(const Layer& layer, const MixtureOfExperts& moe, Range rows, Worker& worker);
   Activations normed(Range rows, const std::vector<float>& weight, Roundings roundings, Worker& worker);
@@ -78,7 +78,6 @@ class Forward {
   std::size_t max_positions_;
   std::size_t slots_per_token_;
   Profile* profile_ = nullptr;
-  bool cancelled_ = false;  // decided by the first worker before a barrier, obeyed by all after it
   Batch batch_;
   Scratch scratch_;
 };

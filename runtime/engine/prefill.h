@@ -1,6 +1,5 @@
 #pragma once
 
-#include <atomic>
 #include <cstdint>
 #include <span>
 
@@ -9,8 +8,7 @@
 namespace minimind {
 
 // Runs the tokens after those of the context, in batches of forward.max_tokens(), and writes the logits of the last
-// one [vocab_size]. Returns early, with fewer tokens in the context, once `interrupted` is set.
-void prefill(Forward& forward, Context& context, std::span<const std::int32_t> tokens, std::span<float> logits,
-             const std::atomic<bool>& interrupted);
+// one [vocab_size]. Throws Cancelled, with fewer tokens in the context.
+void prefill(Forward& forward, Context& context, std::span<const std::int32_t> tokens, std::span<float> logits);
 
 }  // namespace minimind

@@ -1,8 +1,10 @@
 #include "runtime/generate/speculate.h"
-#include "runtime/engine/prefill.h"
 
 #include <algorithm>
 #include <utility>
+
+#include "runtime/engine/prefill.h"
+#include "weights/base/cancel.h"
 
 namespace minimind {
 
@@ -16,12 +18,17 @@ std::span<const std::int32_t> DraftModel::draft(std::span<const std::int32_t> to
   // The last drafted token is not run.
   most = std::min(most, context_.capacity() - tokens.size() + 1);
   context_.rewind(context_.common_prefix(tokens));
-  prefill(forward_, context_, tokens.subspan(context_.size()), logits_, interrupted);
-  while (!interrupted) {
-    const auto likeliest = std::max_element(logits_.begin(), logits_.end());
-    drafts_.push_back(static_cast<std::int32_t>(likeliest - logits_.begin()));
-    if (drafts_.size() == most) break;
-    forward_.run(context_, {&drafts_.back(), 1}, {logits_.data(), 1, logits_.size()});
+  const Cancellation cancellation(interrupted);
+  try {
+    prefill(forward_, context_, tokens.subspan(context_.size()), logits_);
+    while (true) {
+      const auto likeliest = std::max_element(logits_.begin(), logits_.end());
+      drafts_.push_back(static_cast<std::int32_t>(likeliest - logits_.begin()));
+      if (drafts_.size() == most) break;
+      forward_.run(context_, {&drafts_.back(), 1}, {logits_.data(), 1, logits_.size()});
+    }
+  } catch (const Cancelled&) {
+    drafts_.clear();
   }
   return drafts_;
 }

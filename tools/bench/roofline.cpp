@@ -19,14 +19,17 @@ template <class Pass>
 double passes_per_second(std::size_t threads, Pass pass) {
   using Clock = std::chrono::steady_clock;
   constexpr double long_enough = 0.05;  // seconds; much longer than starting a team
-  const std::atomic<bool>& cancelled = Cancellation::current();
+  std::atomic<bool> cancelled = false;
   for (std::size_t passes = 1;; passes *= 2) {
     Clock::time_point start;
     run_team(threads, [&](Worker& worker) {
       pass(worker);
       worker.barrier();
       if (worker.index() == 0) start = Clock::now();
-      for (std::size_t i = 0; i < passes && !cancelled; ++i) pass(worker);
+      for (std::size_t i = 0; i < passes && !cancelled; ++i) {
+        if (worker.index() == 0) cancelled = Cancellation::requested();
+        pass(worker);
+      }
     });
     check_cancelled();
     const double seconds = std::chrono::duration<double>(Clock::now() - start).count();
@@ -102,10 +105,11 @@ Work work_of_layers(const Model& model, Experts experts) {
 
 double measure_reading(const kernels::Table& kernels, std::span<const float> buffer, std::size_t threads) {
   constexpr std::size_t part = std::size_t{1} << 20;  // floats, which are read in less than a millisecond
-  const std::atomic<bool>& cancelled = Cancellation::current();
+  std::atomic<bool> cancelled = false;
   return static_cast<double>(buffer.size_bytes()) * passes_per_second(threads, [&](const Worker& worker) {
            const Range share = worker.share(buffer.size());
            for (std::size_t at = share.begin; at < share.end && !cancelled; at += part) {
+             if (worker.index() == 0) cancelled = Cancellation::requested();
              kernels.read(buffer.data() + at, std::min(part, share.end - at));
            }
          });

@@ -231,9 +231,7 @@ class Bench {
     for (Context& context : contexts) context.rewind(test.depth);
     const std::span<const std::int32_t> tokens(tokens_);
     if (test.kind == BenchKind::prompt) {
-      prefill(forward, contexts.front(), tokens.subspan(test.depth, test.tokens), {logits_.data(), vocab_size_},
-              Cancellation::current());
-      return check_cancelled();
+      return prefill(forward, contexts.front(), tokens.subspan(test.depth, test.tokens), {logits_.data(), vocab_size_});
     }
     std::vector<Piece> pieces(test.texts);
     for (std::size_t i = 0; i < test.tokens; ++i) {

@@ -27,12 +27,7 @@ class Cancellation {
     return false;
   }
 
-  // Returns the innermost flag of this thread, for threads that share its work. It is never set if there is no
-  // Cancellation.
-  static const std::atomic<bool>& current() noexcept { return innermost_ ? innermost_->flag_ : never_; }
-
  private:
-  static inline constinit const std::atomic<bool> never_{false};
   static inline constinit thread_local const Cancellation* innermost_ = nullptr;
 
   const std::atomic<bool>& flag_;

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cmath>
 #include <limits>
 #include <random>
@@ -15,6 +16,7 @@
 #include "runtime/kernels/kernels.h"
 #include "tests/support/epsilon.h"
 #include "tests/support/tables.h"
+#include "weights/base/cancel.h"
 
 namespace minimind {
 namespace {
@@ -78,6 +80,7 @@ std::vector<float> attended(const TestAttention& test, KvType type, std::size_t 
   std::vector<float> q(first_query * q_cols), out(test.tokens * q_cols, NAN);
   q.insert(q.end(), test.q.begin(), test.q.end());
   const Attention no_norms = without_norms();
+  std::atomic<bool> cancelled = false;
   const AttentionStep step{.kernels = table,
                            .config = config,
                            .weights = no_norms,
@@ -88,7 +91,8 @@ std::vector<float> attended(const TestAttention& test, KvType type, std::size_t 
                            .v = {},
                            .cos = {},
                            .sin = {},
-                           .out = {out.data(), test.tokens, q_cols}};
+                           .out = {out.data(), test.tokens, q_cols},
+                           .cancelled = cancelled};
   run_team(workers, [&](Worker& worker) {
     const AttentionScratch scratch(config, positions);
     const kernels::ActivationBlock stale{NAN, NAN, 0, 0, {}};
@@ -171,6 +175,13 @@ TEST(Attend, GivesTheSameBitsWithAnyWorkersAndF16Keys) {
       EXPECT_EQ(attended(test, KvType::q8_0, workers), by_q8_0);
     }
   }
+}
+
+TEST(Attend, EndsBeforeTheNextTileOnceTheWorkIsCancelled) {
+  const TestAttention test = random_attention(48, 8, 2, 17, 30, 30);
+  const std::atomic<bool> flag = true;
+  const Cancellation cancellation(flag);
+  for (const float value : attended(test, KvType::f32, 1)) ASSERT_TRUE(std::isnan(value)) << "was written";
 }
 
 TEST(Attend, IgnoresForgottenPositions) {

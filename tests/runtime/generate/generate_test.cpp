@@ -323,8 +323,7 @@ TEST(Prefill, WritesTheLogitsOfTheLastToken) {
     GoldenEngine engine(distinct_case, batch);
     Context context = engine.context();
     std::vector<float> logits(engine.golden.vocab);
-    const std::atomic<bool> interrupted = false;
-    prefill(engine.forward, context, engine.prompt(), logits, interrupted);
+    prefill(engine.forward, context, engine.prompt(), logits);
     EXPECT_EQ(context.size(), engine.prompt().size());
     const float* wanted = engine.golden.logits.data() + (engine.prompt().size() - 1) * engine.golden.vocab;
     // 2e-4 is the allowed max difference from PyTorch.

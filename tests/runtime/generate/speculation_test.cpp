@@ -302,8 +302,7 @@ class SpeculatedDistribution : public testing::Test {
   std::vector<Choice> choices_after(const Tokens& tokens) {
     std::vector<float> logits(engine_.golden.vocab);
     Context context = engine_.context();
-    const std::atomic<bool> interrupted = false;
-    prefill(engine_.forward, context, tokens, logits, interrupted);
+    prefill(engine_.forward, context, tokens, logits);
     std::vector<Choice> choices;
     for (std::size_t i = 0; i < logits.size(); ++i) {
       choices.push_back({static_cast<std::int32_t>(i), std::exp(static_cast<double>(logits[i]) / temperature)});
