@@ -4,11 +4,11 @@
 #include <cstdint>
 #include <exception>
 #include <list>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
-#include <unordered_map>
 
 #include "runtime/grammar/grammar.h"
 #include "runtime/json_schema/json_schema.h"
@@ -39,7 +39,7 @@ class JsonSchemaCache {
 
   mutable std::mutex mutex_;
   std::list<Entry> entries_;  // the last used first
-  std::unordered_map<std::string, std::list<Entry>::iterator> by_key_;
+  std::map<std::string, std::list<Entry>::iterator> by_key_;
   std::size_t weight_ = 0;
 };
 

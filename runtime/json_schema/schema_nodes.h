@@ -9,7 +9,6 @@
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <utility>
 #include <vector>
 
@@ -76,7 +75,7 @@ class Automata {
   std::deque<Automaton> automata_;  // references stay valid
   std::deque<std::vector<std::uint64_t>> bytes_;
   std::deque<std::array<std::vector<Run>, text_kinds>> runs_;
-  std::unordered_map<std::string, AutomatonId> by_key_;
+  std::map<std::string, AutomatonId> by_key_;
   std::size_t states_ = 0;  // of all
 };
 

@@ -94,7 +94,7 @@ class SchemaReader {
   std::map<std::string, std::size_t> by_uri_;
   std::unordered_map<const SchemaJson*, std::size_t> resource_roots_;
   std::unordered_map<const SchemaJson*, NodeId> known_;
-  mutable std::unordered_map<const SchemaJson*, std::unordered_map<std::string_view, const SchemaJson*>> members_;
+  mutable std::unordered_map<const SchemaJson*, std::map<std::string_view, const SchemaJson*>> members_;
   std::set<std::string> known_ignored_;
   struct Unread {
     NodeId id;

@@ -610,7 +610,7 @@ std::optional<AutomatonId> SchemaShapes::number_case(const std::vector<std::vect
 std::vector<std::vector<NodeId>> SchemaShapes::value_nodes(const std::vector<NodeId>& branch,
                                                            const std::vector<std::string>& names,
                                                            const std::vector<std::u32string>& texts) {
-  std::unordered_map<std::string_view, std::size_t> places;
+  std::map<std::string_view, std::size_t> places;
   for (std::size_t i = 0; i < names.size(); ++i) places.emplace(names[i], i);
   std::vector<std::vector<NodeId>> values(names.size());
   for (const NodeId id : branch) {

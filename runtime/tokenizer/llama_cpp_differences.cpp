@@ -5,8 +5,8 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
+#include <set>
 #include <string_view>
-#include <unordered_set>
 
 #include "runtime/tokenizer/tokenizer_json_writer.h"
 #include "runtime/tokenizer/vocabulary.h"
@@ -180,9 +180,9 @@ void tell_of_added_tokens(const TokenizerData& data, std::vector<Fact>& facts) {
 }
 
 void tell_of_vocabulary(const TokenizerData& data, std::vector<Fact>& facts) {
-  std::unordered_set<std::string_view> added;
+  std::set<std::string_view> added;
   for (const AddedToken& token : data.added_tokens) added.insert(token.content);
-  std::unordered_set<std::string_view> texts;
+  std::set<std::string_view> texts;
   std::vector<std::string> control;
   std::vector<std::string> no_bytes;
   for (const auto& [text, id] : data.vocab) {

@@ -3,7 +3,8 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <unordered_map>
+#include <bit>
+#include <functional>
 #include <utility>
 
 #include "runtime/text/utf8.h"
@@ -130,32 +131,33 @@ std::vector<std::int32_t> Tokenizer::encode_prompt(std::string_view text) const 
   return encode_with_special(token_text(*bos_id_) + std::string(text));
 }
 
-// Words repeat: the ids of a repeated word are copied from its earlier position in `ids`.
+// Words repeat: the ids of a repeated word are copied from its earlier position in `ids`. Words with one slot replace
+// each other, so that a text with words chosen for that is not slower than one without repeated words.
 void Tokenizer::encode_text(std::string_view text, Words words, std::vector<std::int32_t>& ids) const {
-  constexpr std::size_t max_remembered = 1 << 16;
-  struct Range {
+  struct Word {
+    std::string_view text;
     std::size_t begin;
     std::size_t size;
   };
-  std::unordered_map<std::string_view, Range> seen;
   std::string prefixed;
   if (add_prefix_space_ && text[0] != ' ') {
     prefixed = " ";
     prefixed += text;
     text = prefixed;
   }
+  std::vector<Word> known(std::bit_ceil(std::min<std::size_t>(text.size(), 1 << 16)));
   while (!text.empty()) {
     check_cancelled();
     const std::string_view word = text.substr(0, use_regex_ ? gpt2_word_size(text) : text.size());
     text.remove_prefix(word.size());
-    if (const auto found = seen.find(word); found != seen.end()) {
-      const Range range = found->second;
-      for (std::size_t i = 0; i < range.size; ++i) ids.push_back(ids[range.begin + i]);
+    Word& same = known[std::hash<std::string_view>()(word) % known.size()];
+    if (same.text == word) {
+      for (std::size_t i = 0; i < same.size; ++i) ids.push_back(ids[same.begin + i]);
       continue;
     }
     const std::size_t begin = ids.size();
     encode_word(word, words, ids);
-    if (seen.size() < max_remembered) seen.emplace(word, Range{begin, ids.size() - begin});
+    same = {word, begin, ids.size() - begin};
   }
 }
 

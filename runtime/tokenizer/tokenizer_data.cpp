@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <ranges>
 #include <utility>
 
 #include "runtime/text/unicode.h"
@@ -81,7 +80,8 @@ void AddedTokenSplitter::split(std::string_view text, const TextMarks& marks, st
   std::size_t resume = 0;         // start of the text that belongs to no token
   std::size_t end = 0;            // of the last match
   std::size_t end_of_spaces = 0;  // that rstrip took last
-  for (const auto& [begin, number] : std::views::reverse(matches)) {
+  for (auto match = matches.rbegin(); match != matches.rend(); ++match) {
+    const auto& [begin, number] = *match;
     if (begin < end) continue;
     const AddedToken& token = tokens_[number - 1];
     end = begin + token.content.size();

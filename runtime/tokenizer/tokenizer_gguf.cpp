@@ -7,8 +7,6 @@
 #include <cstdint>
 #include <set>
 #include <string_view>
-#include <unordered_map>
-#include <unordered_set>
 #include <utility>
 #include <vector>
 
@@ -200,8 +198,7 @@ void check_texts(const TokenizerFields& fields, const Texts& texts) {
     fields.fail(gguf_keys::tokens, fmt::format("{} tokens", texts.size()),
                 fmt::format("1 to {}", most_tokenizer_entries));
   }
-  std::unordered_set<std::string_view> seen;
-  seen.reserve(texts.size());
+  std::set<std::string_view> seen;
   for (std::size_t id = 0; id < texts.size(); ++id) {
     const auto key = [&] { return fmt::format("{}[{}]", gguf_keys::tokens, id); };
     if (!is_utf8(texts[id])) fields.fail(key(), "bytes that are not UTF-8", "a string");
@@ -243,8 +240,7 @@ void read_tokens(const TokenizerFields& fields, const Texts& texts, const std::v
 }
 
 void read_merges(const TokenizerFields& fields, TokenizerData& data) {
-  std::unordered_set<std::string_view> tokens;
-  tokens.reserve(data.vocab.size());
+  std::set<std::string_view> tokens;
   for (const auto& [text, id] : data.vocab) tokens.insert(text);
   const Texts& merges = fields.texts(gguf_keys::merges);
   if (merges.size() > most_tokenizer_entries) {
@@ -364,8 +360,7 @@ std::string merge_text(const TokenizerData& data, std::size_t rank) {
 void set_merges(GgufMetadata& metadata, const TokenizerData& data) {
   std::vector<std::string> merges;
   merges.reserve(data.merges.size());
-  std::unordered_set<std::string> later;
-  later.reserve(data.merges.size());
+  std::set<std::string> later;
   for (std::size_t rank = data.merges.size(); rank-- > 0;) {
     std::string text = merge_text(data, rank);
     if (later.insert(text).second) merges.push_back(std::move(text));

@@ -64,13 +64,6 @@ namespace {
 // Far above any vocabulary in use (262,144 in Gemma 3), far below an allocation that a hostile file could abuse.
 constexpr std::int32_t max_vocab_size = 1 << 20;
 
-using IdOfText = std::unordered_map<std::string, std::int32_t>;
-
-std::optional<std::int32_t> find_id(const IdOfText& ids, std::string_view text) {
-  const auto found = ids.find(std::string(text));
-  return found == ids.end() ? std::nullopt : std::optional(found->second);
-}
-
 void check_range(std::int32_t id, const std::string& where) {
   if (id >= 0 && id < max_vocab_size) return;
   throw Error(fmt::format("{}: found id {}, expected one from 0 to {}", where, id, max_vocab_size - 1));
@@ -84,7 +77,6 @@ Vocabulary::Vocabulary(const TokenizerData& data) {
 }
 
 void Vocabulary::add_model_tokens(const TokenizerData& data) {
-  model_ids_.reserve(data.vocab.size());
   for (const auto& entry : data.vocab) {
     const std::string& text = entry.first;
     const std::int32_t id = entry.second;
@@ -94,14 +86,13 @@ void Vocabulary::add_model_tokens(const TokenizerData& data) {
     if (token.exists) {
       throw Error(fmt::format("{}: found id {}, which {} has, expected a unique id", where(), id, quote(token.text)));
     }
-    if (!model_ids_.emplace(text, id).second) throw Error(fmt::format("{}: is repeated, expected once", where()));
-    token = {.text = text, .bytes = from_byte_level(text).value_or(text), .exists = true};
+    if (!ids_.emplace(text, id).second) throw Error(fmt::format("{}: is repeated, expected once", where()));
+    token = {.text = text, .bytes = from_byte_level(text).value_or(text), .exists = true, .of_model = true};
   }
 }
 
 void Vocabulary::add_added_tokens(const TokenizerData& data) {
-  const auto model_size = static_cast<std::int32_t>(model_ids_.size());
-  std::int32_t next_id = model_size;
+  auto next_id = static_cast<std::int32_t>(ids_.size());
   std::size_t bytes = 0;
   for (std::size_t i = 0; i < data.added_tokens.size(); ++i) {
     const AddedToken& added = data.added_tokens[i];
@@ -117,16 +108,17 @@ void Vocabulary::add_added_tokens(const TokenizerData& data) {
       throw Error(fmt::format("{}: found id {}, expected {}, which is what Hugging Face tokenizers makes of it", where,
                               added.id, given));
     }
-    if (!added_ids_.emplace(added.content, given).second)
-      throw Error(fmt::format("{}: is repeated, expected once", where));
     next_id = std::max(next_id, given + 1);
     Token& token = place(given);
     if (token.exists && token.text != added.content) {
       throw Error(fmt::format("{}: found id {}, which {} has, expected a unique id", where, given, quote(token.text)));
     }
+    if (token.added || !(token.of_model || ids_.emplace(added.content, given).second))
+      throw Error(fmt::format("{}: is repeated, expected once", where));
     token = {.text = added.content,
              .bytes = from_byte_level(added.content).value_or(added.content),
              .exists = true,
+             .of_model = token.of_model,
              .special = added.special,
              .added = true};
   }
@@ -144,12 +136,13 @@ Vocabulary::Token& Vocabulary::place(std::int32_t id) {
 }
 
 std::optional<std::int32_t> Vocabulary::id_of(std::string_view text) const {
-  const auto added = find_id(added_ids_, text);
-  return added ? added : find_id(model_ids_, text);
+  const auto found = ids_.find(text);
+  return found == ids_.end() ? std::nullopt : std::optional(found->second);
 }
 
 std::optional<std::int32_t> Vocabulary::model_id_of(std::string_view text) const {
-  return find_id(model_ids_, text);
+  const auto id = id_of(text);
+  return id && token(*id).of_model ? id : std::nullopt;
 }
 
 }  // namespace minimind

@@ -2,10 +2,11 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <functional>
+#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
-#include <unordered_map>
 #include <vector>
 
 #include "runtime/tokenizer/tokenizer_data.h"
@@ -50,6 +51,7 @@ class Vocabulary {
     std::string text;
     std::string bytes;
     bool exists = false;
+    bool of_model = false;
     bool special = false;
     bool added = false;
   };
@@ -59,9 +61,8 @@ class Vocabulary {
   const Token& token(std::int32_t id) const;
   Token& place(std::int32_t id);
 
-  std::vector<Token> tokens_;  // by id
-  std::unordered_map<std::string, std::int32_t> model_ids_;
-  std::unordered_map<std::string, std::int32_t> added_ids_;
+  std::vector<Token> tokens_;                             // by id
+  std::map<std::string, std::int32_t, std::less<>> ids_;  // by text; a file may choose texts with equal hashes
 };
 
 }  // namespace minimind
