@@ -11,7 +11,7 @@ namespace minimind {
 namespace {
 
 constexpr std::size_t most_nodes = 1'000'000;
-constexpr std::size_t node_steps = 32;            // of making one, which has room for all kinds of conditions
+constexpr std::size_t node_steps = 64;            // of making one, which has room for all kinds of conditions
 constexpr std::size_t characters_in_a_step = 32;  // of texts that are copied or compared
 
 std::size_t steps_of(const std::string& name) {
@@ -173,7 +173,9 @@ NodeId SchemaNodes::all_of(std::vector<NodeId> nodes) {
   if (known != conjunctions_.end()) return known->second;
   SchemaNode node = like(nodes.empty() ? always_ : nodes.front());
   node.all_of = nodes;
-  return conjunctions_[nodes] = add(std::move(node));
+  const NodeId id = add(std::move(node));
+  conjunctions_.emplace(std::move(nodes), id);
+  return id;
 }
 
 NodeId SchemaNodes::without_logic(NodeId id) {

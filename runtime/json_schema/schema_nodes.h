@@ -40,6 +40,17 @@ constexpr JsonTypes all_types = 0x3F;
 using NodeId = std::uint32_t;
 using AutomatonId = std::uint32_t;
 
+struct HashOfNodes {
+  std::size_t operator()(const std::vector<NodeId>& nodes) const {
+    std::uint64_t hash = nodes.size();
+    for (const NodeId id : nodes) {
+      hash = (hash ^ id) * 0x9E3779B97F4A7C15u;
+      hash ^= hash >> 32;
+    }
+    return hash;
+  }
+};
+
 // Automata of strings and of the texts of numbers, under numbers.
 class Automata {
  public:
@@ -189,7 +200,7 @@ class SchemaNodes {
   std::vector<std::string> ignored_;
   std::map<NodeId, std::vector<NodeId>> negations_;
   std::map<NodeId, NodeId> inverses_, without_logic_;
-  std::map<std::vector<NodeId>, NodeId> conjunctions_;
+  std::unordered_map<std::vector<NodeId>, NodeId, HashOfNodes> conjunctions_;
   std::map<std::string, NodeId> forbidding_, requiring_;
 };
 

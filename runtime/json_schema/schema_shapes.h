@@ -235,7 +235,7 @@ class SchemaShapes {
   SchemaNodes& nodes_;
   SchemaStyle style_;
   bool leaves_out_ = false;
-  std::map<std::vector<NodeId>, ShapeId> ids_;
+  std::unordered_map<std::vector<NodeId>, ShapeId, HashOfNodes> ids_;
   std::deque<std::vector<NodeId>> shapes_;
   std::deque<std::optional<ShapeCases>> cases_;
   std::deque<std::optional<std::uint64_t>> bytes_;

@@ -103,6 +103,32 @@ std::vector<Construct> constructs_of_values() {
        }},
       {"anyOf const", 100, [=](std::size_t n) { return any_of(n, constant); }},
       {"anyOf const of many", 5000, [=](std::size_t n) { return any_of(n, constant); }},
+      {"not oneOf of constants", 1000,
+       [=](std::size_t n) {
+         return Json{{"not", one_of(n, constant)}};
+       }},
+      {"not oneOf of properties", 1000,
+       [](std::size_t n) {
+         return Json{{"not", one_of(n, [](std::size_t i) {
+                        return Json{{"properties", {{name_of(i), {{"const", i}}}}}};
+                      })}};
+       }},
+      {"not anyOf of constants", 2500,
+       [=](std::size_t n) {
+         return Json{{"not", any_of(n, constant)}};
+       }},
+      {"not not oneOf of constants", 1000,
+       [=](std::size_t n) {
+         return Json{{"not", {{"not", one_of(n, constant)}}}};
+       }},
+      {"not oneOf of enums", 100,
+       [=](std::size_t n) {
+         return Json{{"not", one_of(n, [=](std::size_t) { return Json{{"enum", list(n, number)}}; })}};
+       }},
+      {"not oneOf of oneOf", 60,
+       [=](std::size_t n) {
+         return Json{{"not", one_of(n, [=](std::size_t) { return Json{{"not", one_of(n, constant)}}; })}};
+       }},
       {"allOf not const", 500,
        [=](std::size_t n) { return all_of(n, [](std::size_t i) {
                               return Json{{"not", {{"const", i}}}};
@@ -415,6 +441,18 @@ TEST(SchemaWorkLimit, BoundsTheMemory) {
   for (const Construct& construct : constructs_of_long_parts()) {
     const Json schema = construct.make(4 * construct.size);
     EXPECT_LT(peak_memory([&] { compile(schema); }), std::size_t{640} << 20) << construct.name;
+  }
+}
+
+TEST(SchemaWorkLimit, CountsWhatAConditionThatIsMadeTakes) {
+  if (!can_measure_memory) GTEST_SKIP() << "the sanitizers describe all memory";
+  const auto constant = [](std::size_t i) { return Json{{"const", i}}; };
+  const auto required = [](std::size_t i) { return Json{{"required", {name_of(i)}}}; };
+  for (const std::function<Json(std::size_t)>& part : {std::function<Json(std::size_t)>(constant), {required}}) {
+    const Json pairs{{"not", one_of(4000, part)}};
+    for (const Json& schema : {pairs, Json{{"not", {{"not", {{"anyOf", {pairs, {{"type", "string"}}}}}}}}}}) {
+      EXPECT_LT(peak_memory([&] { compile(schema); }), std::size_t{256} << 20);
+    }
   }
 }
 
