@@ -63,6 +63,14 @@ class GrammarRules {
   virtual Facts facts(std::uint32_t rule) = 0;
   // Throws Error if the rule cannot be made.
   virtual std::vector<Sequence> alternatives(std::uint32_t rule) = 0;
+
+  struct Rest {
+    std::uint32_t rule = 0;
+    std::size_t bytes = 0;  // before it
+  };
+  // Returns the rule of what is left of a string after as many whole characters at the start of `bytes` as are easily
+  // followed, so that none of the rules between has to be made.
+  virtual Rest skip(std::uint32_t rule, std::string_view) { return {rule, 0}; }
 };
 
 // What the rules of several texts are made from. Any number of threads may use it.

@@ -29,6 +29,9 @@ constexpr std::size_t max_step_work = std::size_t{1} << 20;
 // The limit of symbols of rules that are made one by one.
 constexpr std::size_t max_made_symbols = std::size_t{4} << 20;
 
+// Bytes that are followed together, where it is not known how many can be.
+constexpr std::size_t most_at_once = std::size_t{1} << 16;
+
 constexpr std::size_t max_mask_bytes = std::size_t{16} << 20;
 
 // In a string of limited length, every character leads to another state.
@@ -46,7 +49,7 @@ void merge(std::span<const std::uint8_t> from, std::span<std::uint8_t> into) {
   for (; i < from.size(); ++i) into[i] |= from[i];
 }
 
-constexpr std::uint32_t not_made = ~0u;
+constexpr std::uint32_t not_made = ~0u, not_kept = ~0u;
 constexpr std::uint32_t dropped = ~0u;  // instead of a symbol
 
 // Frames with fewer returns are not worth comparing.
@@ -84,6 +87,13 @@ void sort_unique(std::vector<GrammarItem>& items) {
       "what may follow at this point of the text takes over {} steps to work out, expected at most that; make "
       "the grammar or schema less ambiguous, or its alternatives fewer",
       max_step_work));
+}
+
+[[noreturn]] void fail_too_many_rules() {
+  throw TooMuchWork(fmt::format(
+      "the text needs rules of its schema with over {} symbols, expected at most that; shorten the text, or "
+      "omit the limits of its longest arrays and strings from the schema",
+      max_made_symbols));
 }
 
 std::uint64_t mixed(std::uint64_t value) {
@@ -155,7 +165,9 @@ void GrammarItemSet::clear() {
 }
 
 GrammarState::GrammarState(std::shared_ptr<const Grammar> grammar)
-    : grammar_(std::move(grammar)), rules_(grammar_->rules_source ? grammar_->rules_source->start() : nullptr) {
+    : grammar_(std::move(grammar)),
+      rules_(grammar_->rules_source ? grammar_->rules_source->start() : nullptr),
+      most_entries_(max_entries) {
   if (rules_) begin_rules();
   accept_ = rules_ ? 0 : static_cast<std::uint32_t>(tables().symbols.size() - 1);
   classes_ = tables().class_bytes.size();
@@ -191,6 +203,17 @@ void GrammarState::meet(std::uint32_t rule) {
 
 void GrammarState::make(std::uint32_t rule) {
   const WorkLimit limit(max_step_work - std::min(work_, max_step_work), "what may follow in the text");
+  try {
+    make_alternatives(rule);
+  } catch (const TooMuchWork&) {
+    if (!limit.exceeded()) throw;
+    fail_too_much_work();
+  }
+  work_ += made_.rules[rule].alternatives + limit.steps();
+  if (made_.symbols.size() > max_made_symbols) fail_too_many_rules();
+}
+
+void GrammarState::make_alternatives(std::uint32_t rule) {
   const std::vector<GrammarRules::Sequence> alternatives = rules_->alternatives(rule);
   made_.rules[rule].first_alternative = static_cast<std::uint32_t>(made_.alternatives.size());
   made_.rules[rule].alternatives = static_cast<std::uint32_t>(alternatives.size());
@@ -212,8 +235,6 @@ void GrammarState::make(std::uint32_t rule) {
       made_.bytes_to_end[--at] = std::min(bytes, Grammar::longest_text);
     }
   }
-  work_ += made_.rules[rule].alternatives + limit.steps();
-  if (made_.symbols.size() > max_made_symbols) fail_too_ambiguous();
 }
 
 std::uint32_t GrammarState::set_of(const GrammarRules::Symbol& symbol) {
@@ -250,6 +271,15 @@ bool GrammarState::advance(std::string_view bytes) {
   return true;
 }
 
+// A part that is taken whole is followed once, and the one that is not is found by halves.
+std::size_t GrammarState::advance_within(std::string_view bytes) {
+  std::size_t taken = 0;
+  for (std::size_t size = std::bit_floor(std::min(bytes.size(), most_at_once)); size > 0; size /= 2) {
+    while (taken < bytes.size() && advance(bytes.substr(taken, size))) taken += std::min(size, bytes.size() - taken);
+  }
+  return taken;
+}
+
 bool GrammarState::allows(std::string_view bytes) {
   begin_step();
   const std::size_t before = text_.size();
@@ -264,11 +294,37 @@ GrammarState::Position GrammarState::follow(std::string_view bytes) {
   Position position{current_, scope_};
   const std::size_t before = text_.size();
   if (rules_) text_.resize(before + bytes.size());
-  for (std::size_t i = 0; i < bytes.size() && position.state != dead; ++i) {
+  for (std::size_t i = 0; i < bytes.size() && position.state != dead;) {
     work_ = 0;
     position = step(position, static_cast<std::uint8_t>(bytes[i]), before + i);
+    ++i;
+    if (work_ == 0 || position.state == dead) continue;
+    if (rules_) i += skip(position, bytes.substr(i), before + i);
+    if (entries() > most_entries_) forget_all_but(position.state, current_);
   }
   return position;
+}
+
+// After a step that was worked out: goes on after those characters of a string for each of which there would be rules
+// that no other text needs, as where they are counted. Returns their bytes.
+std::size_t GrammarState::skip(Position& position, std::string_view bytes, std::size_t at) {
+  constexpr std::size_t fewest = 16;
+  if (bytes.size() < fewest || kernel_.size() != 1) return 0;
+  const auto& symbols = tables().symbols;
+  GrammarItem item = kernel_.front();
+  while (symbols[item.symbol].kind == Kind::end && frames_[item.frame].size() == 1) item = frames_[item.frame].front();
+  if (symbols[item.symbol].kind != Kind::rule || symbols[item.symbol + 1].kind != Kind::end) return 0;
+  const auto [rule, taken] = rules_->skip(symbols[item.symbol].index, bytes);
+  if (taken == 0) return 0;
+  bytes.copy(text_.data() + at, taken);
+  meet(rule);
+  begin_closure();
+  const std::span<const GrammarItem> returns = frames_[item.frame];
+  callers_[rule].assign(returns.begin(), returns.end());
+  called_.emplace_back(tables().rules[rule].rank, rule);
+  run_calls();
+  position.state = finish_closure();
+  return taken;
 }
 
 // Writes the byte to text_ if the grammar makes its rules.
@@ -653,18 +709,12 @@ void GrammarState::run_calls() {
     const std::uint32_t id = called_.back().second;
     called_.pop_back();
     const std::uint32_t frame = frame_of_callers(id);
-    if (tables().rules[id].first_alternative == not_made) {
-      try {
-        make(id);
-      } catch (const TooMuchWork&) {
-        fail_too_much_work();
-      }
-    }
+    if (tables().rules[id].first_alternative == not_made) make(id);
     const Grammar::Rule& rule = tables().rules[id];
     for (std::uint32_t i = 0; i < rule.alternatives; ++i) {
       visit({tables().alternatives[rule.first_alternative + i], frame});
     }
-    if (entries() > 2 * max_entries) fail_too_ambiguous();
+    if (entries() > max_entries + most_entries_) fail_too_ambiguous();
   }
 }
 
@@ -685,7 +735,7 @@ GrammarState::State GrammarState::finish_closure() {
     bytes_to_end_.push_back(bytes_to_end(found_));
     begin_transitions();
   }
-  if (entries() > 2 * max_entries) fail_too_ambiguous();
+  if (entries() > max_entries + most_entries_) fail_too_ambiguous();
   return state;
 }
 
@@ -803,50 +853,57 @@ std::size_t GrammarState::entries() const {
 
 void GrammarState::begin_step() {
   work_ = 0;
-  if (entries() <= max_entries) return;
-  forget_all_but_current();
-  if (entries() > max_entries / 2) fail_too_ambiguous();
+  if (entries() > most_entries_) forget_all_but(current_, current_);
 }
 
-// Frames refer only to earlier frames.
-void GrammarState::forget_all_but_current() {
-  const GrammarItemLists old_frames = std::exchange(frames_, {});
+// Forgets all states but the one up to which the text is followed and the one in which that started, which it gives new
+// numbers. What the latter takes does not count.
+void GrammarState::forget_all_but(State& followed, State& start) {
+  const GrammarItemLists frames = std::exchange(frames_, {}), states = std::exchange(states_, {});
   frame_bytes_to_end_.clear();
   widths_.clear();
   growths_.clear();
   std::fill(entered_.begin(), entered_.end(), Entered());
   families_.clear();
-  std::vector<GrammarItem> items(states_[current_].begin(), states_[current_].end());
-  std::vector<bool> needed(old_frames.size());
-  needed[0] = true;
-  for (const GrammarItem& item : items) needed[item.frame] = true;
-  for (std::size_t frame = needed.size(); frame-- > 0;) {
-    if (!needed[frame]) continue;
-    for (const GrammarItem& item : old_frames[static_cast<std::uint32_t>(frame)]) needed[item.frame] = true;
-  }
-  std::vector<std::uint32_t> new_frame(old_frames.size());
-  const auto renumber = [&](std::vector<GrammarItem>& list) {
-    for (GrammarItem& item : list) item.frame = new_frame[item.frame];
-    std::sort(list.begin(), list.end());
-  };
-  for (std::uint32_t frame = 0; frame < needed.size(); ++frame) {
-    if (!needed[frame]) continue;
-    std::vector<GrammarItem> list(old_frames[frame].begin(), old_frames[frame].end());
-    renumber(list);
-    new_frame[frame] = intern_frame(list);
-  }
-  renumber(items);
   masks_.clear();
   mask_wanted_.clear();
   for (std::vector<State>& known : next_of_all_) known.clear();
-  states_.clear();
   bytes_to_end_.clear();
   state_runs_.clear();
   kernels_.clear();
   kernel_states_.clear();
   transitions_.clear();
-  found_ = std::move(items);
-  current_ = finish_closure();
+  std::vector<std::uint32_t> numbers(frames.size(), not_kept);
+  const State kept = keep(frames, states[followed], numbers);
+  const std::size_t size = entries();
+  if (size > max_entries / 2) fail_too_ambiguous();
+  start = keep(frames, states[start], numbers);
+  followed = kept;
+  most_entries_ = max_entries + entries() - size;
+}
+
+// Returns the new number of a state with these items of old frames. `numbers` are the frames' new ones. Frames refer
+// only to earlier frames.
+GrammarState::State GrammarState::keep(const GrammarItemLists& frames, std::span<const GrammarItem> items,
+                                       std::vector<std::uint32_t>& numbers) {
+  std::vector<bool> needed(frames.size());
+  needed[0] = true;
+  for (const GrammarItem& item : items) needed[item.frame] = true;
+  for (auto frame = static_cast<std::uint32_t>(frames.size()); frame-- > 0;) {
+    if (!needed[frame]) continue;
+    for (const GrammarItem& item : frames[frame]) needed[item.frame] = true;
+  }
+  const auto renumbered = [&](std::span<const GrammarItem> list) {
+    std::vector<GrammarItem> result(list.begin(), list.end());
+    for (GrammarItem& item : result) item.frame = numbers[item.frame];
+    std::sort(result.begin(), result.end());
+    return result;
+  };
+  for (std::uint32_t frame = 0; frame < frames.size(); ++frame) {
+    if (needed[frame] && numbers[frame] == not_kept) numbers[frame] = intern_frame(renumbered(frames[frame]));
+  }
+  found_ = renumbered(items);
+  return finish_closure();
 }
 
 }  // namespace minimind

@@ -70,7 +70,8 @@ class GrammarItemSet {
 //
 // All readings of an ambiguous text are followed at once, as in Earley's parser. Readings with equal expectations are
 // merged, so that their number is bounded by the grammar and the length of the text, never exponential in it. Results
-// are cached: if texts repeat, a byte costs one table lookup. Memory stays below about 100 MB. Every function that is
+// are cached: if texts repeat, a byte costs one table lookup. Memory stays below about 100 MB, and rules that are made
+// when a text needs them are kept beside that, up to a number of symbols that an Error names. Every function that is
 // not const throws Error if a text is so ambiguous or so deeply nested that it would need more memory, or that a byte
 // of it, or the tokens that may follow, would take more than a number of steps of work, some tens of milliseconds. The
 // state is unusable afterwards.
@@ -82,8 +83,11 @@ class GrammarState {
   void restart();
 
   // Takes the bytes, which may end inside a character. Returns false, leaving the state unchanged, if no text of the
-  // grammar continues so.
+  // grammar continues so. Many bytes at once are followed quicker than one by one.
   bool advance(std::string_view bytes);
+
+  // Takes as many of the bytes as some text of the grammar continues with, and returns their number.
+  std::size_t advance_within(std::string_view bytes);
 
   // Returns true if advance() would take the bytes.
   bool allows(std::string_view bytes);
@@ -120,6 +124,7 @@ class GrammarState {
     return known != unknown ? known : work_out(state, byte_class);
   }
   Position follow(std::string_view bytes);
+  std::size_t skip(Position& position, std::string_view bytes, std::size_t at);
   Position step(Position from, std::uint8_t byte, std::size_t at);
   Position after_event(Position from, std::uint8_t byte, std::size_t at, Move move);
   Move work_out(State state, std::uint8_t byte_class);
@@ -135,7 +140,8 @@ class GrammarState {
   void begin_transitions();
 
   void begin_step();
-  void forget_all_but_current();
+  void forget_all_but(State& followed, State& start);
+  State keep(const GrammarItemLists& frames, std::span<const GrammarItem> items, std::vector<std::uint32_t>& numbers);
   std::size_t entries() const;
   std::uint32_t intern_frame(std::span<const GrammarItem> returns, std::uint32_t part = 0);
   std::uint32_t frame_of_callers(std::uint32_t rule);
@@ -151,6 +157,7 @@ class GrammarState {
   void begin_rules();
   void meet(std::uint32_t rule);
   void make(std::uint32_t rule);
+  void make_alternatives(std::uint32_t rule);
   std::uint32_t set_of(const GrammarRules::Symbol& symbol);
 
   std::shared_ptr<const Grammar> grammar_;
@@ -251,6 +258,7 @@ class GrammarState {
   std::vector<std::pair<std::uint32_t, std::uint32_t>> called_;  // heap of (rank, rule)
   GrammarItemSet visited_;
   std::size_t work_ = 0;  // in this step
+  std::size_t most_entries_;
 };
 
 }  // namespace minimind

@@ -59,6 +59,7 @@ class SchemaRules : public GrammarRules {
   std::uint32_t root() override { return id_of({Kind::document}); }
   Facts facts(std::uint32_t rule) override;
   std::vector<Sequence> alternatives(std::uint32_t rule) override;
+  Rest skip(std::uint32_t rule, std::string_view bytes) override;
 
  private:
   enum class Kind : std::uint8_t {
@@ -89,8 +90,9 @@ class SchemaRules : public GrammarRules {
   };
   struct HashRule {
     std::size_t operator()(const Rule& rule) const {
-      const std::uint64_t key = (std::uint64_t{rule.a} << 32 | rule.b) * 0x9E3779B97F4A7C15u;
-      return (key ^ key >> 29) * 31 + static_cast<std::size_t>(rule.kind) + rule.c * 0x2545F4914F6CDD1Du;
+      std::uint64_t key = (std::uint64_t{rule.a} << 32 | rule.b) * 0x9E3779B97F4A7C15u;
+      key = (key ^ key >> 32 ^ rule.c) * 0x2545F4914F6CDD1Du;
+      return (key ^ key >> 32) + static_cast<std::size_t>(rule.kind);
     }
   };
 
@@ -189,6 +191,7 @@ class SchemaRules : public GrammarRules {
   std::vector<Sequence> rest_of_lengths(const Rule& rule);
   std::vector<Sequence> rest_of_bounded(const Rule& rule);
   std::vector<Sequence> rest_of_number(const Rule& rule);
+  bool take(Rule& rule, char32_t character);
   std::vector<Sequence> members(std::uint32_t object);
   std::vector<Sequence> rest_of_named(const Rule& rule);
   std::vector<Sequence> rest_of_array(const Rule& rule);
@@ -760,6 +763,36 @@ std::vector<GrammarRules::Sequence> SchemaRules::rest_of_bounded(const Rule& rul
   if (automaton.accepts_at(rule.b) && rule.c >= string.min) result.push_back({byte('"')});
   set_runs(result, rule);
   return result;
+}
+
+GrammarRules::Rest SchemaRules::skip(std::uint32_t id, std::string_view bytes) {
+  const std::lock_guard lock(source_.mutex_);
+  Rule rule = rules_[id];
+  std::size_t taken = 0;
+  while (true) {
+    const SpelledCharacter next = json_character(bytes.substr(taken), style_.any_spelling);
+    if (next.bytes == 0 || !take(rule, next.character)) break;
+    taken += next.bytes;
+  }
+  return {id_of(rule), taken};
+}
+
+// Turns the rest of a string into that after the character. Returns false if the character is not allowed, or if the
+// rule is of something else.
+bool SchemaRules::take(Rule& rule, char32_t character) {
+  if (rule.kind == Kind::lengths) {
+    if (rule.b == 1) return false;
+    if (rule.a > 0) --rule.a;
+    if (rule.b > 0) --rule.b;
+    return true;
+  }
+  const bool bounded = rule.kind == Kind::bounded;
+  if (!bounded && rule.kind != Kind::text && rule.kind != Kind::name) return false;
+  const auto next = shapes_.automata()[bounded ? *strings_[rule.a].automaton : rule.a].next(rule.b, character);
+  if (!next || (bounded && shapes_.bounded(strings_[rule.a]).bytes(*next, rule.c + 1) >= no_text)) return false;
+  rule.b = *next;
+  if (bounded) ++rule.c;
+  return true;
 }
 
 std::vector<GrammarRules::Sequence> SchemaRules::rest_of_number(const Rule& rule) {

@@ -9,6 +9,7 @@
 
 #include "runtime/grammar/work.h"
 #include "runtime/json_schema/pattern.h"
+#include "weights/base/utf8_char.h"
 
 namespace minimind {
 namespace {
@@ -530,6 +531,38 @@ void add_escapes(char32_t first, char32_t last, std::vector<Spelling>& result) {
 }
 
 }  // namespace
+
+namespace {
+
+// Reads a code unit as \uHHHH.
+std::optional<char32_t> code_unit(std::string_view bytes) {
+  std::uint32_t unit = 0;
+  if (bytes.size() < 6 || bytes[0] != '\\' || bytes[1] != 'u') return std::nullopt;
+  const auto [end, error] = std::from_chars(bytes.data() + 2, bytes.data() + 6, unit, 16);
+  return error == std::errc() && end == bytes.data() + 6 ? std::optional<char32_t>(unit) : std::nullopt;
+}
+
+}  // namespace
+
+SpelledCharacter json_character(std::string_view bytes, bool every_escape) {
+  if (bytes.empty() || bytes[0] == '"') return {};
+  if (bytes[0] != '\\') {
+    const Utf8Char next = first_utf8(bytes);
+    if (next.state != Utf8State::complete || next.code_point < ' ') return {};
+    return {next.code_point, next.size};
+  }
+  for (const auto& [letter, character] : letter_escapes) {
+    if (bytes.size() < 2 || bytes[1] != letter || (letter == '/' && !every_escape)) continue;
+    return {character, 2};
+  }
+  const auto unit = code_unit(bytes);
+  // Without every escape, those of controls that have no letter are left out here, as well as the others below 0x80.
+  if (!unit || (!every_escape && *unit < 0x80) || (*unit >= 0xDC00 && *unit < 0xE000)) return {};
+  if (*unit < 0xD800 || *unit >= 0xE000) return {*unit, 6};
+  const auto low = code_unit(bytes.substr(6));
+  if (!low || *low < 0xDC00 || *low >= 0xE000) return {};
+  return {0x10000 + ((*unit - 0xD800) << 10) + (*low - 0xDC00), 12};
+}
 
 std::vector<std::vector<ByteSet>> json_character_spellings(const CodePoints& set, bool every_escape) {
   const CodePoints needs_escape = CodePoints(0, 0x1F).add('"').add('\\');

@@ -62,4 +62,12 @@ Automaton numbers_equal(const std::vector<SpelledNumber>& numbers);
 // is, or escaped if it must be or is beyond ASCII.
 std::vector<std::vector<ByteSet>> json_character_spellings(const CodePoints& set, bool every_escape);
 
+// Returns the character that the bytes inside a JSON string start with, if it has such a spelling; otherwise, and for a
+// control as \u00HH without `every_escape`, it takes no bytes.
+struct SpelledCharacter {
+  char32_t character = 0;
+  std::size_t bytes = 0;
+};
+SpelledCharacter json_character(std::string_view bytes, bool every_escape);
+
 }  // namespace minimind

@@ -483,11 +483,10 @@ const BoundedStrings& SchemaShapes::bounded(const StringCase& string) {
 }
 
 BoundedStrings::BoundedStrings(const Automaton& automaton, std::size_t min, std::size_t max)
-    : states_(automaton.states()), min_(min), max_(max) {
+    : states_(automaton.states()), max_(max) {
   if (max >= most_bounded / (states_ + 1)) {
     throw Error("the pattern or format of a string is too complex for its maxLength; shorten the latter");
   }
-  constexpr std::uint32_t none = ~0u;
   // Many edges of a state lead to the same one.
   struct Way {
     Automaton::State to;
@@ -507,28 +506,21 @@ BoundedStrings::BoundedStrings(const Automaton& automaton, std::size_t min, std:
   }
   for (std::size_t paid = 0; paid <= max; paid += ways_in_a_step) spend(2 * states_ + all_ways);
   bytes_.assign(states_ * (max + 1), none);
-  for (std::size_t length = 0; length <= max; ++length) {
+  for (std::size_t length = max + 1; length-- > 0;) {
     std::uint32_t* const now = bytes_.data() + length * states_;
     for (Automaton::State state = 0; state < states_; ++state) {
-      if (length == 0) {
-        if (automaton.accepts_at(state)) now[state] = 0;
-        continue;
-      }
+      if (length >= min && automaton.accepts_at(state)) now[state] = 0;
+      if (length == max) continue;
       for (const Way& way : ways[state]) {
-        const std::uint32_t rest = (now - states_)[way.to];
+        const std::uint32_t rest = (now + states_)[way.to];
         if (rest != none) now[state] = std::min(now[state], rest + way.bytes);
       }
     }
   }
-  shortest_ = bytes_;
-  for (std::size_t i = states_; i < shortest_.size(); ++i)
-    shortest_[i] = std::min(shortest_[i], shortest_[i - states_]);
   find_safe_length();
 }
 
 void BoundedStrings::find_safe_length() {
-  constexpr std::size_t longest_min = 32;  // bytes() takes longer below it
-  if (min_ > longest_min) return;
   for (std::size_t length = 0; length <= max_; ++length) {
     for (Automaton::State state = 0; state < states_; ++state) {
       const std::uint64_t rest = bytes(state, length);
@@ -537,20 +529,6 @@ void BoundedStrings::find_safe_length() {
     }
     safe_length_ = length;
   }
-}
-
-std::uint64_t BoundedStrings::bytes(Automaton::State state, std::size_t length) const {
-  if (length > max_) return no_text;
-  std::uint32_t shortest = ~0u;
-  if (length >= min_) {
-    shortest = shortest_[(max_ - length) * states_ + state];
-  } else {
-    spend((max_ - min_) / ways_in_a_step);
-    for (std::size_t more = min_ - length; length + more <= max_; ++more) {
-      shortest = std::min(shortest, bytes_[more * states_ + state]);
-    }
-  }
-  return shortest == ~0u ? no_text : shortest;
 }
 
 std::optional<StringCase> SchemaShapes::string_case(const std::vector<std::vector<NodeId>>& branches) {

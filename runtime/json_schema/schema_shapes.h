@@ -37,7 +37,10 @@ class BoundedStrings {
   BoundedStrings(const Automaton& automaton, std::size_t min, std::size_t max);
 
   // The fewest bytes that complete a string of `length` characters so far; no_text if nothing does.
-  std::uint64_t bytes(Automaton::State state, std::size_t length) const;
+  std::uint64_t bytes(Automaton::State state, std::size_t length) const {
+    const std::uint32_t bytes = length > max_ ? none : bytes_[length * states_ + state];
+    return bytes == none ? no_text : bytes;
+  }
 
   // Up to this length every state leads to an end, after at most most_bytes() bytes.
   std::size_t safe_length() const { return safe_length_; }
@@ -46,11 +49,11 @@ class BoundedStrings {
  private:
   void find_safe_length();
 
-  std::size_t states_, min_, max_;
+  static constexpr std::uint32_t none = ~0u;
+  std::size_t states_, max_;
   std::size_t safe_length_ = 0;
   std::uint64_t most_bytes_ = 0;
-  std::vector<std::uint32_t> bytes_;     // [lengths, states], with exactly this many more characters
-  std::vector<std::uint32_t> shortest_;  // [lengths, states], with at most this many more
+  std::vector<std::uint32_t> bytes_;  // [lengths, states]
 };
 
 // An object has properties of these names, and others by the first class that has the name.

@@ -149,15 +149,10 @@ std::string expected_text(GrammarState& state) {
 std::optional<Mismatch> first_mismatch(GrammarState& state, std::string_view text) {
   state.restart();
   Mismatch at;
-  for (; at.offset < text.size(); ++at.offset) {
-    if (!state.advance(text.substr(at.offset, 1))) {
-      const std::size_t end = std::min(text.find('\n', at.offset), text.size());
-      at.found = end == at.offset ? "the end of the line"
-                                  : quote(text.substr(at.offset, std::min<std::size_t>(end - at.offset, 20)));
-      at.expected = expected_text(state);
-      return at;
-    }
-    const char byte = text[at.offset];
+  at.offset = state.advance_within(text);
+  const std::string_view rest = text.substr(at.offset);
+  if (rest.empty() && state.may_end()) return std::nullopt;
+  for (const char byte : text.substr(0, at.offset)) {
     if (byte == '\n') {
       ++at.line;
       at.column = 1;
@@ -165,8 +160,9 @@ std::optional<Mismatch> first_mismatch(GrammarState& state, std::string_view tex
       ++at.column;
     }
   }
-  if (state.may_end()) return std::nullopt;
-  at.found = "the end of the text";
+  at.found = rest.empty()           ? "the end of the text"
+             : rest.front() == '\n' ? "the end of the line"
+                                    : quote(rest.substr(0, std::min<std::size_t>(rest.find('\n'), 20)));
   at.expected = expected_text(state);
   return at;
 }

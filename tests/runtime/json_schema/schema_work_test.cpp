@@ -17,6 +17,7 @@
 #include "runtime/grammar/work.h"
 #include "runtime/json_schema/json_schema.h"
 #include "runtime/json_schema/schema_cache.h"
+#include "runtime/text/utf8.h"
 #include "tests/support/cpu_seconds.h"
 #include "tests/support/peak_memory.h"
 #include "weights/base/cancel.h"
@@ -647,6 +648,99 @@ TEST(JsonSchemaCache, IsBounded) {
   for (int i = 1; i < 1000; ++i) cache.grammar({{"const", i}}, "s", {});
   EXPECT_LE(cache.size(), 256u);
   EXPECT_NE(cache.grammar({{"const", 0}}, "s", {}), first);
+}
+
+JsonSchemaOptions any_spelling() {
+  JsonSchemaOptions options;
+  options.any_spelling = true;
+  return options;
+}
+
+std::shared_ptr<const Grammar> grammar_of(const Json& schema, const JsonSchemaOptions& options) {
+  return std::make_shared<const Grammar>(compile_json_schema(schema, "s", options).grammar);
+}
+
+TEST(SchemaWorkOfText, CountsTheCharactersOfALongString) {
+  constexpr std::size_t limit = 1'000'000;
+  const Json limits{{"minLength", limit - 1}, {"maxLength", limit}};
+  Json with_pattern = limits;
+  with_pattern["pattern"] = "^[a-z\\n]*$";
+  with_pattern["minLength"] = 1;
+  const Json repeated = text("^([a-z\\n]{50000})*$");
+  for (const Json& schema : {limits, with_pattern, Json{{"not", {{"maxLength", limit - 1}}}}, repeated}) {
+    GrammarState state(grammar_of(schema, any_spelling()));
+    std::string string = "\"";
+    for (std::size_t i = 0; i < limit / 2; ++i) string += "\\nx";
+    const bool more = schema.contains("not"), allowed_before = schema.value("minLength", limit) < limit;
+    EXPECT_EQ(state.advance(string.substr(0, string.size() - 1) + "\""), allowed_before) << schema;
+    state.restart();
+    EXPECT_TRUE(state.advance(string + "\"")) << schema;
+    EXPECT_TRUE(state.may_end());
+    state.restart();
+    EXPECT_EQ(state.advance(string + "x\""), more) << schema;
+  }
+}
+
+TEST(SchemaWorkOfText, IsTheSameHoweverManyBytesAreFollowedAtOnce) {
+  const std::vector<std::string> parts{"a",           "b",       "\u00e4",  "\u4e2d",  "\U0001F600",     "\\n",
+                                       "\\/",         "\\u0041", "\\u000a", "\\u4e2d", "\\ud83d\\ude00", "\\ud83d",
+                                       "\\u0000",     "\\\"",    "\x80",    "\x01",    "\x7f",           "\\u00e",
+                                       "\xed\xa0\x80"};
+  std::uint32_t random = 1;
+  const auto draw = [&](std::size_t below) { return (random = random * 1664525 + 1013904223) / 65536 % below; };
+  for (const Json& schema : {Json{{"minLength", 5}, {"maxLength", 60}}, Json{{"pattern", "^(.{7}|[ab\\n])*$"}},
+                             Json{{"pattern", "^.*a.{3}$"}, {"minLength", 40}, {"maxLength", 2000}}}) {
+    for (const bool every_escape : {false, true}) {
+      const auto grammar = grammar_of(schema, every_escape ? any_spelling() : JsonSchemaOptions());
+      GrammarState whole(grammar), bytes(grammar);
+      for (int i = 0; i < 300; ++i) {
+        std::string string = "\"";
+        for (std::size_t k = draw(80); k > 0; --k) string += parts[draw(draw(8) == 0 ? parts.size() : 5)];
+        string += "\"";
+        whole.restart();
+        bytes.restart();
+        std::size_t taken = 0;
+        while (taken < string.size() && bytes.advance(string.substr(taken, 1))) ++taken;
+        EXPECT_EQ(whole.advance(string), taken == string.size()) << string;
+        EXPECT_EQ(whole.may_end(), bytes.may_end() && taken == string.size()) << string;
+        whole.restart();
+        EXPECT_EQ(whole.advance_within(string), taken) << string;
+        EXPECT_EQ(whole.bytes_to_end(), bytes.bytes_to_end()) << string;
+      }
+    }
+  }
+}
+
+TEST(SchemaWorkOfText, NamesTheLimitOfRules) {
+  constexpr char32_t first = 0x4E00;
+  Json schema{{"type", "object"}}, value;
+  for (char32_t c = first; c < first + 2000; ++c) {
+    std::string name;
+    append_utf8(name, c);
+    schema["properties"][name] = {{"type", "integer"}};
+    value[name] = 1;
+  }
+  GrammarState state(grammar_of(schema, any_spelling()));
+  try {
+    state.advance(value.dump());
+    FAIL() << "the rules were few";
+  } catch (const TooMuchWork& error) {
+    EXPECT_NE(std::string(error.what()).find("rules of its schema with over 4194304 symbols, expected at most that"),
+              std::string::npos)
+        << error.what();
+  }
+}
+
+TEST(SchemaWorkOfText, LeavesTheStateAsItIsAfterALongTextThatDoesNotFit) {
+  GrammarState state(grammar_of({{"maxItems", 100'000}}, {}));
+  const std::string items = list(20'000, [](std::size_t i) { return Json(i % 5); }).dump();
+  ASSERT_TRUE(state.advance("[0"));
+  const std::string rest = "," + items.substr(1, items.size() - 2);
+  EXPECT_FALSE(state.advance(rest + "}"));
+  EXPECT_FALSE(state.allows(rest + "}"));
+  EXPECT_EQ(state.advance_within(rest + "}"), rest.size());
+  EXPECT_TRUE(state.advance(",7]"));
+  EXPECT_TRUE(state.may_end());
 }
 
 // Returns the time of following a text that has all of an object's properties.
