@@ -110,6 +110,11 @@ class SchemaRules : public GrammarRules {
     std::vector<Node> nodes;
     PlaceSets sets;  // of places in `order`, with the bytes of each unless properties are in order
     PlaceSets::Set all = 0;
+    // If there must be more properties than those that are required, unless they are in order: the others by their
+    // bytes, and the place of each.
+    PlaceSets spares;
+    PlaceSets::Set all_spares = 0;
+    std::vector<std::uint32_t> spare_places;  // [properties]
     // If they are in order: the properties from each to the next required one, worked out when a text comes there.
     PlaceSets costs;
     std::vector<std::optional<PlaceSets::Set>> next;  // [properties], of `costs`
@@ -119,6 +124,7 @@ class SchemaRules : public GrammarRules {
   struct Progress {
     const ObjectCase* what;
     PlaceSets::Set unseen = 0;  // of `properties`
+    PlaceSets::Set spares = 0;
     std::size_t seen = 0, others = 0;
     std::uint32_t some = 0;           // a bit for each that is fulfilled
     std::size_t next = 0;             // the first property that may follow, if they are in order
@@ -126,8 +132,8 @@ class SchemaRules : public GrammarRules {
     std::uint64_t missing_bytes = 0;  // of their members
 
     std::size_t count() const { return seen + others; }
-    // Returns true if what is missing is all that must follow.
-    bool plain() const { return what->some.empty() && count() + missing >= what->min && missing_bytes < no_text; }
+    // How many more properties must follow than those that are missing.
+    std::size_t more() const { return what->min - std::min(what->min, count() + missing); }
   };
   struct Object {
     Progress progress;
@@ -165,6 +171,16 @@ class SchemaRules : public GrammarRules {
 
   std::uint32_t string_of(const StringCase& string);
   std::uint32_t object_of(const Progress& progress);
+  // Bytes of the properties that must follow beyond those that are missing, and of the longest of them.
+  struct More {
+    std::uint64_t all = 0, longest = 0;
+  };
+  // Returns true if no conditions or order decide on what must follow.
+  bool is_plain(const Progress& progress) const {
+    return progress.what->some.empty() && progress.missing_bytes < no_text && (!style_.closed || progress.more() == 0);
+  }
+  More more_of(const Progress& progress);
+  void add_spares(const ObjectCase* what, Trie& trie);
   Progress start_of(const ObjectCase* what);
   Progress with_property(Progress progress, std::uint32_t property);
   SchemaShapes::ObjectProgress progress_of(const Progress& progress);
@@ -330,7 +346,8 @@ std::uint32_t SchemaRules::object_of(const Progress& progress) {
 }
 
 SchemaRules::Progress SchemaRules::start_of(const ObjectCase* what) {
-  Progress start{what, trie_of(what).all};
+  const Trie& trie = trie_of(what);
+  Progress start{what, trie.all, trie.all_spares};
   for (const ObjectCase::Property& property : what->properties) {
     if (!property.required) continue;
     ++start.missing;
@@ -346,7 +363,10 @@ SchemaRules::Progress SchemaRules::with_property(Progress progress, std::uint32_
   progress.unseen = trie.sets.without(progress.unseen, trie.places[property]);
   ++progress.seen;
   if (style_.closed) progress.next = property + std::size_t{1};
-  if (!its.required) return progress;
+  if (!its.required) {
+    if (!trie.spare_places.empty()) progress.spares = trie.spares.without(progress.spares, trie.spare_places[property]);
+    return progress;
+  }
   --progress.missing;
   progress.missing_bytes -= bytes_of(its);
   return progress;
@@ -361,14 +381,28 @@ SchemaShapes::ObjectProgress SchemaRules::progress_of(const Progress& progress) 
 }
 
 std::uint64_t SchemaRules::rest_of(const Progress& progress) {
-  if (!progress.plain()) return shapes_.rest_of_object(*progress.what, progress_of(progress));
+  if (!is_plain(progress)) return shapes_.rest_of_object(*progress.what, progress_of(progress));
   const ObjectCase& what = *progress.what;
   // In order, what is missing comes before what may follow only if that is nothing.
   if (style_.closed && progress.missing > 0 && progress.next == what.properties.size()) return no_text;
   if (what.max && progress.count() + progress.missing > *what.max) return no_text;
+  const std::uint64_t bytes = progress.missing_bytes + more_of(progress).all;
   // Each member has a comma, of which the first one of an object takes none.
-  const bool first = progress.count() == 0 && progress.missing > 0;
-  return progress.missing_bytes + (first ? 0 : 1);
+  const bool first = progress.count() == 0 && bytes > 0;
+  return std::min(bytes + (first ? 0 : 1), no_text);
+}
+
+SchemaRules::More SchemaRules::more_of(const Progress& progress) {
+  const std::size_t more = progress.more();
+  if (more == 0) return {};
+  const PlaceSets& spares = trie_of(progress.what).spares;
+  const std::size_t named = std::min(more, spares.size(progress.spares));
+  const auto sum = [&](std::size_t count) { return std::min(spares.sum_of_first(progress.spares, count), no_text); };
+  const std::uint64_t all = sum(named);
+  if (named == more) return {all, all - sum(more - 1)};
+  const std::uint64_t each = shapes_.cheapest_others(*progress.what);
+  if (each >= no_text) return {no_text, 0};
+  return {std::min(all + each * std::min<std::uint64_t>(more - named, no_text / each), no_text), each};
 }
 
 bool SchemaRules::may_close(const Progress& progress) {
@@ -404,7 +438,25 @@ SchemaRules::Trie& SchemaRules::trie_of(const ObjectCase* what) {
   }
   trie.all = trie.sets.all(costs);
   if (style_.closed) trie.next.resize(count);
+  if (!style_.closed && start_of(what).more() > 0) add_spares(what, trie);
   return trie;
+}
+
+void SchemaRules::add_spares(const ObjectCase* what, Trie& trie) {
+  std::vector<std::pair<std::uint64_t, std::uint32_t>> by_bytes;
+  for (std::uint32_t i = 0; i < what->properties.size(); ++i) {
+    const ObjectCase::Property& property = what->properties[i];
+    if (!property.required && bytes_of(property) < no_text) by_bytes.emplace_back(bytes_of(property), i);
+  }
+  std::sort(by_bytes.begin(), by_bytes.end());
+  std::vector<PlaceSets::Least> costs;
+  trie.spare_places.resize(what->properties.size());
+  for (const auto& [bytes, property] : by_bytes) {
+    trie.spare_places[property] = static_cast<std::uint32_t>(costs.size());
+    costs.push_back({bytes, PlaceSets::none});
+  }
+  trie.spares = PlaceSets(costs.size());
+  trie.all_spares = trie.spares.all(costs);
 }
 
 void SchemaRules::add_children(Trie& trie, std::uint32_t id) {
@@ -460,11 +512,15 @@ std::uint64_t SchemaRules::least_of(const Progress& progress, std::uint32_t begi
   if (fewest > most) return PlaceSets::none;
   const PlaceSets::Least least = style_.closed ? trie.costs.least(next_in_order(progress, trie), begin, end)
                                                : trie.sets.least(progress.unseen, begin, end);
-  return fewest < most ? least.any : least.needed;
+  if (fewest >= most) return least.needed;
+  // A member that must follow anyway adds nothing, and another one takes the place of the longest of them.
+  const auto [all, longest] = more_of(progress);
+  return all >= no_text || least.any == PlaceSets::none ? PlaceSets::none
+                                                        : all + least.any - std::min(longest, least.any);
 }
 
 bool SchemaRules::may_follow(Object& object, std::uint32_t property) {
-  if (object.progress.plain()) {
+  if (is_plain(object.progress)) {
     const std::uint32_t place = trie_of(object.progress.what).places[property];
     return least_of(object.progress, place, place + 1) < no_text;
   }
@@ -533,7 +589,7 @@ std::uint64_t SchemaRules::shortest_named(std::uint32_t object, std::uint32_t no
   const Trie& trie = trie_of(state.progress.what);
   const Trie::Node& at = trie.nodes[node];
   spend(1);
-  if (state.progress.plain()) {
+  if (is_plain(state.progress)) {
     const std::uint64_t least = least_of(state.progress, at.begin, at.end);
     if (least >= no_text) return no_text;
     // Without the opening quote, and with the bracket instead of the comma.

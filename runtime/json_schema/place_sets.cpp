@@ -14,7 +14,7 @@ PlaceSets::Least least_of(const PlaceSets::Least& a, const PlaceSets::Least& b) 
 PlaceSets::Set PlaceSets::leaf(std::size_t place, Least cost) {
   if (leaves_[place] == 0) {
     leaves_[place] = static_cast<Set>(nodes_.size());
-    nodes_.push_back({cost, 0, 0});
+    nodes_.push_back({cost, 0, 0, 1, cost.any});
   }
   return leaves_[place];
 }
@@ -23,7 +23,10 @@ PlaceSets::Set PlaceSets::leaf(std::size_t place, Least cost) {
 PlaceSets::Set PlaceSets::join(Set left, Set right) {
   if (left == 0 && right == 0) return 0;
   const auto [place, added] = joined_.try_emplace(std::uint64_t{left} << 32 | right, static_cast<Set>(nodes_.size()));
-  if (added) nodes_.push_back({least_of(nodes_[left].least, nodes_[right].least), left, right});
+  if (added) {
+    const Node &a = nodes_[left], &b = nodes_[right];
+    nodes_.push_back({least_of(a.least, b.least), left, right, a.size + b.size, a.sum + b.sum});
+  }
   return place->second;
 }
 
@@ -56,6 +59,19 @@ PlaceSets::Least PlaceSets::least(Set set, std::size_t begin, std::size_t end, s
   if (from <= begin && end <= to) return nodes_[set].least;
   const std::size_t half = middle(begin, end);
   return least_of(least(nodes_[set].left, begin, half, from, to), least(nodes_[set].right, half, end, from, to));
+}
+
+std::uint64_t PlaceSets::sum_of_first(Set set, std::size_t count) const {
+  std::uint64_t sum = 0;
+  while (count > 0 && count < nodes_[set].size) {
+    const Node& left = nodes_[nodes_[set].left];
+    const bool more = count >= left.size;
+    set = more ? nodes_[set].right : nodes_[set].left;
+    if (!more) continue;
+    sum += left.sum;
+    count -= left.size;
+  }
+  return count == 0 ? sum : sum + nodes_[set].sum;
 }
 
 }  // namespace minimind

@@ -28,11 +28,16 @@ class PlaceSets {
   bool has(Set set, std::size_t place) const;
   // Of the places from `from` to before `to`.
   Least least(Set set, std::size_t from, std::size_t to) const { return least(set, 0, places_, from, to); }
+  std::size_t size(Set set) const { return nodes_[set].size; }
+  // Returns the sum of Least::any of the first places, which the set must have.
+  std::uint64_t sum_of_first(Set set, std::size_t count) const;
 
  private:
   struct Node {
     Least least;
     Set left = 0, right = 0;
+    std::uint32_t size = 0;
+    std::uint64_t sum = 0;  // of Least::any
   };
 
   static std::size_t middle(std::size_t begin, std::size_t end) { return begin + (end - begin) / 2; }

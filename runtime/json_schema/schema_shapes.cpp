@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <numeric>
+#include <queue>
 
 #include "runtime/grammar/work.h"
 #include "weights/base/quote.h"
@@ -660,6 +661,7 @@ void SchemaShapes::object_case(const std::vector<NodeId>& branch, ShapeCases& ca
     if (some.name) some.names = strings_of({*some.name});
   }
   const std::optional<AutomatonId> names = property_names(branch);
+  if (object.max && *object.max < object.min) return;
   std::vector<std::u32string> texts;
   for (const std::string& name : order) {
     spend(1 + name.size());
@@ -979,6 +981,7 @@ std::uint64_t SchemaShapes::rest_of_object(const ObjectCase& object, const Objec
 // may not come next.
 std::vector<std::uint64_t> SchemaShapes::rests_with_each(const ObjectCase& object, const ObjectProgress& progress) {
   spend(1 + object.properties.size() / properties_in_a_step);
+  if (style_.closed && object.some.empty()) return rests_in_order(object, progress);
   std::vector<std::uint64_t> rests(object.properties.size(), no_text);
   ObjectProgress after = progress;
   for (std::size_t i = progress.next; i < object.properties.size(); ++i) {
@@ -992,6 +995,48 @@ std::vector<std::uint64_t> SchemaShapes::rests_with_each(const ObjectCase& objec
     }
     if (style_.closed && property.required) break;
   }
+  return rests;
+}
+
+// As rests_with_each(), without conditions on some property. From the last property to the first, `shortest` has the
+// shortest members of those after it, as many as must still follow.
+std::vector<std::uint64_t> SchemaShapes::rests_in_order(const ObjectCase& object, const ObjectProgress& progress) {
+  const std::vector<ObjectCase::Property>& properties = object.properties;
+  std::vector<std::uint64_t> rests(properties.size(), no_text);
+  std::size_t first_missing = properties.size(), missing = 0;
+  std::uint64_t missing_bytes = 0;
+  for (std::size_t i = properties.size(); i-- > progress.next;) {
+    if (!properties[i].required) continue;
+    first_missing = i;
+    ++missing;
+    missing_bytes = added(missing_bytes, member_bytes(properties[i].name_bytes, properties[i].shape));
+  }
+  const std::size_t with_one = progress.count() + missing + 1;
+  const std::size_t more = object.min - std::min(object.min, with_one);
+  const std::uint64_t each = more > 0 ? cheapest_others(object) : 0;
+  std::priority_queue<std::uint64_t> shortest;
+  std::uint64_t sum = 0;
+  for (std::size_t i = properties.size(); i-- > progress.next;) {
+    if (properties[i].required) continue;
+    const std::uint64_t value = bytes(properties[i].shape);
+    if (value >= no_text) continue;
+    if (i < first_missing && (!object.max || with_one <= *object.max)) {
+      const std::size_t unnamed = more - shortest.size();
+      const bool possible = unnamed == 0 || each < no_text / unnamed;
+      if (possible) rests[i] = added(value, added(missing_bytes, sum + each * unnamed + 1));
+    }
+    const std::uint64_t member = member_bytes(properties[i].name_bytes, properties[i].shape);
+    shortest.push(member);
+    sum += member;
+    if (shortest.size() <= more) continue;
+    sum -= shortest.top();
+    shortest.pop();
+  }
+  if (first_missing == properties.size()) return rests;
+  ObjectProgress after = progress;
+  after.seen[first_missing] = true;
+  after.next = first_missing + 1;
+  rests[first_missing] = added(bytes(properties[first_missing].shape), rest_of_object(object, after));
   return rests;
 }
 

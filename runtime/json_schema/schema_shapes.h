@@ -160,7 +160,10 @@ class SchemaShapes {
   // Bytes up to the closing bracket, included; no_text if nothing leads there.
   std::uint64_t rest_of_object(const ObjectCase& object, const ObjectProgress& progress);
   std::uint64_t rest_of_array(const ArrayCase& array, const ArrayProgress& progress);
+  // "name":value, of the shortest member that no property names.
+  std::uint64_t cheapest_others(const ObjectCase& object);
   std::vector<std::uint64_t> rests_with_each(const ObjectCase& object, const ObjectProgress& progress);
+  std::vector<std::uint64_t> rests_in_order(const ObjectCase& object, const ObjectProgress& progress);
   bool may_close(const ArrayCase& array, const ArrayProgress& progress) const;
   std::vector<ItemChoice> next_items(const ArrayCase& array, const ArrayProgress& progress);
 
@@ -233,7 +236,6 @@ class SchemaShapes {
   std::uint64_t bytes_of_cases(ShapeId shape);
   std::uint64_t member_bytes(std::uint64_t name_bytes, ShapeId value);
   std::uint64_t cheapest_some(const ObjectCase& object, const ObjectProgress& progress, std::size_t some);
-  std::uint64_t cheapest_others(const ObjectCase& object);
 
   SchemaNodes& nodes_;
   SchemaStyle style_;

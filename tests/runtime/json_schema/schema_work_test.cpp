@@ -744,8 +744,8 @@ TEST(SchemaWorkOfText, LeavesTheStateAsItIsAfterALongTextThatDoesNotFit) {
 }
 
 // Returns the time of following a text that has all of an object's properties.
-double seconds_of_properties(std::size_t count, bool closed, bool required) {
-  Json schema{{"type", "object"}, {"maxProperties", count}}, value;
+double seconds_of_properties(std::size_t count, bool closed, bool required, std::size_t min = 0) {
+  Json schema{{"type", "object"}, {"minProperties", min}, {"maxProperties", count}}, value;
   for (std::size_t i = 0; i < count; ++i) {
     const std::string name = fmt::format("property_{}", i);
     schema["properties"][name] = {{"type", "integer"}};
@@ -760,6 +760,50 @@ double seconds_of_properties(std::size_t count, bool closed, bool required) {
   for (const char byte : text) EXPECT_TRUE(state.advance({&byte, 1}));
   EXPECT_TRUE(state.may_end());
   return cpu_seconds() - start;
+}
+
+TEST(SchemaWorkOfText, IsLinearInThePropertiesOfWhichThereMustBeMany) {
+  const double few = seconds_of_properties(1000, false, false, 900);
+  EXPECT_LT(seconds_of_properties(8000, false, false, 7200), 20 * few);
+  EXPECT_NO_THROW(seconds_of_properties(4000, true, false, 3600));
+}
+
+TEST(SchemaWorkOfText, CountsThePropertiesThatMustFollow) {
+  const Json schema{{"type", "object"},
+                    {"minProperties", 3},
+                    {"maxProperties", 4},
+                    {"required", {"bb"}},
+                    {"additionalProperties", false},
+                    {"properties",
+                     {{"a", {{"const", 1}}},
+                      {"bb", {{"const", 2}}},
+                      {"ccc", {{"const", "three"}}},
+                      {"d", {{"const", 4}}},
+                      {"e", false},
+                      {"ffff", {{"const", 6}}}}}};
+  JsonSchemaOptions in_order;
+  in_order.closed = true;
+  const auto bytes_after = [&](const std::string& text, const JsonSchemaOptions& options) -> std::uint64_t {
+    GrammarState state(grammar_of(schema, options));
+    return state.advance(text) ? state.bytes_to_end() : 0;
+  };
+  struct Case {
+    std::string text;
+    std::uint64_t any, in_order;  // bytes that must follow
+  };
+  for (const Case& its : std::vector<Case>{{"", 20, 20},
+                                           {R"({"ccc)", 23, 0},
+                                           {R"({"ffff)", 17, 0},
+                                           {R"({"bb":2)", 13, 16},
+                                           {R"({"bb":2, "c)", 18, 18},
+                                           {R"({"a":1)", 14, 14},
+                                           {R"({"a":1,"bb":2,"c)", 12, 12},
+                                           {R"({"a":1,"ccc)", 17, 0},
+                                           {R"({"a":1,"d":4,)", 7, 0}}) {
+    EXPECT_EQ(bytes_after(its.text, {}), its.any) << its.text;
+    EXPECT_EQ(bytes_after(its.text, in_order), its.in_order) << its.text;
+  }
+  EXPECT_THROW(compile_json_schema({{"type", "object"}, {"minProperties", 2}, {"maxProperties", 1}}, "s"), Error);
 }
 
 TEST(SchemaWorkOfText, IsLinearInTheProperties) {
