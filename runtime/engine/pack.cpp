@@ -8,9 +8,9 @@
 #include <cstring>
 #include <exception>
 #include <memory>
-#include <mutex>
 
 #include "runtime/engine/thread_team.h"
+#include "weights/base/cancel.h"
 #include "weights/base/error.h"
 #include "weights/tensor/block_formats.h"
 #include "weights/tensor/encode_values.h"
@@ -100,16 +100,15 @@ WeightMatrix Packer::add(const StoredTensor& tensor, DType packed, Compute compu
 
 void Packer::finish(std::size_t threads) {
   std::atomic<std::size_t> next{0};
+  std::atomic<bool> failed{false};
   std::exception_ptr failure;
-  std::mutex failure_mutex;
   run_team(threads, [&](Worker&) {
+    const Cancellation with_others(failed);
     try {
       std::vector<std::byte> buffer;
-      for (std::size_t i = next++; i < jobs_.size(); i = next++) jobs_[i](buffer);
+      for (std::size_t i = next++; i < jobs_.size() && !failed; i = next++) jobs_[i](buffer);
     } catch (...) {
-      const std::lock_guard lock(failure_mutex);
-      if (!failure) failure = std::current_exception();
-      next = jobs_.size();
+      if (!failed.exchange(true)) failure = std::current_exception();
     }
   });
   jobs_.clear();

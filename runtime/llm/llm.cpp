@@ -107,9 +107,10 @@ Model load_replacement(const Config& now, const Checkpoint& checkpoint, WeightTy
                     "layers of {})",
                     checkpoint.path, next.num_hidden_layers, next.hidden_size, now.num_hidden_layers, now.hidden_size));
   }
-  Model model = load_model(checkpoint, type, threads, compute, memory);
-  end_team();
-  return model;
+  struct TeamEnd {
+    ~TeamEnd() { end_team(); }
+  } const team_end;
+  return load_model(checkpoint, type, threads, compute, memory);
 }
 
 }  // namespace minimind

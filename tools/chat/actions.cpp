@@ -153,7 +153,7 @@ ChatActions::Next ChatActions::perform(const ChatCommand& command) {
       load(command.argument);
       break;
     case ChatAction::reload:
-      reload_();
+      finishes(reload_);
       break;
     case ChatAction::stats:
       notices_.show(chat_stats(conversation_));
@@ -260,15 +260,21 @@ void ChatActions::tool(const std::string& result) {
   }
 }
 
-void ChatActions::load(const std::string& path) {
-  ConversationState state;
+bool ChatActions::finishes(const std::function<void()>& work) {
   try {
     const Cancellation cancellation(interrupted_);
-    state = read_conversation(path);
+    work();
+    return true;
   } catch (const Cancelled&) {
     last_finish_ = FinishReason::interrupted;
-    return notices_.say("stopped");
+    notices_.say("stopped");
+    return false;
   }
+}
+
+void ChatActions::load(const std::string& path) {
+  ConversationState state;
+  if (!finishes([&] { state = read_conversation(path); })) return;
   state.think = conversation_.think();
   if (state.tools.empty()) state.tools = conversation_.state().tools;
   conversation_.restore(std::move(state));

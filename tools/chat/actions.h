@@ -43,6 +43,8 @@ class ChatActions {
   void answer(const Generate& generate);
   void report(const Answer& answer) const;
   Next perform(const ChatCommand& command);
+  // Does work that may throw Cancelled. Returns false, and says so, if it was interrupted.
+  bool finishes(const std::function<void()>& work);
   void reset();
   void undo();
   void regenerate();

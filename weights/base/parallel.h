@@ -4,29 +4,28 @@
 #include <atomic>
 #include <cstddef>
 #include <exception>
-#include <mutex>
 #include <system_error>
 #include <thread>
 #include <vector>
 
+#include "weights/base/cancel.h"
 #include "weights/base/held_signals.h"
 
 namespace minimind {
 
-// Calls work(i) for i in [0, count) on up to `threads` threads, in any order; rethrows an exception of any of them.
+// Calls work(i) for i in [0, count) on up to `threads` threads, in any order; rethrows the first exception of any of
+// them, which cancels the work of the others.
 template <class Work>
 void in_parallel(std::size_t count, std::size_t threads, const Work& work) {
   std::atomic<std::size_t> next = 0;
-  std::mutex mutex;
+  std::atomic<bool> failed = false;
   std::exception_ptr failure;
   const auto run = [&] {
-    for (std::size_t i = next++; i < count; i = next++) {
-      try {
-        work(i);
-      } catch (...) {
-        const std::lock_guard lock(mutex);
-        if (!failure) failure = std::current_exception();
-      }
+    const Cancellation with_others(failed);
+    try {
+      for (std::size_t i = next++; i < count && !failed; i = next++) work(i);
+    } catch (...) {
+      if (!failed.exchange(true)) failure = std::current_exception();
     }
   };
   {

@@ -9,13 +9,14 @@
 #include <cstring>
 #include <utility>
 
+#include "weights/base/cancel.h"
 #include "weights/base/error.h"
 #include "weights/io/path.h"
 
 namespace minimind {
 namespace {
 
-constexpr std::size_t start_size = 1024;
+constexpr std::size_t start_size = 1024, most = std::size_t{1} << 24;  // bytes read at once
 
 }  // namespace
 
@@ -52,7 +53,8 @@ InputFile::~InputFile() {
 void InputFile::read(std::size_t offset, std::span<std::byte> out) const {
   bool truncated = offset > size_ || out.size() > size_ - offset;
   while (!out.empty() && !truncated) {
-    const ssize_t count = ::pread(descriptor_, out.data(), out.size(), static_cast<off_t>(offset));
+    check_cancelled();
+    const ssize_t count = ::pread(descriptor_, out.data(), std::min(out.size(), most), static_cast<off_t>(offset));
     if (count < 0 && errno == EINTR) continue;
     if (count < 0) throw Error(fmt::format("{}: cannot be read: {}", path_, std::strerror(errno)));
     truncated = count == 0;
