@@ -46,6 +46,8 @@ int main(int argc, char** argv) {
     return fail(minimind::message_of(error), usage_error);
   } catch (const minimind::Error& error) {
     return fail(minimind::message_of(error), failure);
+  } catch (const minimind::OutputFailure& error) {
+    return fail(error.what(), minimind::must_end() ? minimind::interrupted_status() : failure);
   } catch (const std::bad_alloc&) {
     return fail("out of memory", failure);
   } catch (const std::exception& error) {

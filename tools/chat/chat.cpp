@@ -15,6 +15,7 @@
 #include "tools/chat/setup.h"
 #include "tools/options/checkpoint_choice.h"
 #include "tools/options/commands.h"
+#include "tools/options/lines.h"
 #include "tools/terminal/interrupt.h"
 #include "tools/terminal/note.h"
 #include "tools/terminal/standard_output.h"
@@ -47,7 +48,7 @@ int chat_once(std::string text, const ChatOptions& options, ChatActions& actions
 int chat_in_turns(std::istream& input, ChatActions& actions, const std::atomic<bool>& interrupted) {
   ChatEntryLines lines;
   std::string line;
-  for (std::size_t number = 1; std::getline(input, line); ++number) {
+  for (std::size_t number = 1; read_line(input, line, "the text"); ++number) {
     if (line.ends_with('\r')) line.pop_back();
     if (!is_utf8(line)) throw Error(fmt::format("line {} of the text is not UTF-8", number));
     const auto entry = lines.push(line);
@@ -86,6 +87,17 @@ std::unique_ptr<AnswerOutput> output_of(const ChatOptions& options, const ChatNo
   return std::make_unique<TextOutput>(notices, options.show_thinking);
 }
 
+// Returns the status of chat(); if nothing can be printed any more, keeps what was said so far.
+template <class Chat>
+int kept_if_output_fails(ChatSetup& setup, Chat chat) {
+  try {
+    return chat();
+  } catch (const OutputFailure&) {
+    setup.keep();
+    throw;
+  }
+}
+
 int run_chat(ChatOptions options) {
   const bool interactive = options.interactive();
   if (interactive) {
@@ -100,20 +112,18 @@ int run_chat(ChatOptions options) {
     TerminalSignals& signals = watch_terminal_signals();
     ChatActions actions(setup.conversation(), *output, notices, signals.interrupted, [&] { setup.reload(notices); });
     if (!options.run.quiet) note("/help lists the commands; Ctrl-D to exit");
-    try {
-      status = chat_on_terminal(actions, notices, signals, [&] {
+    status = kept_if_output_fails(setup, [&] {
+      return chat_on_terminal(actions, notices, signals, [&] {
         setup.keep_turn(notices);
         setup.look_at_file(notices);
       });
-    } catch (const OutputFailure&) {
-      setup.keep();
-      throw;
-    }
+    });
   } else {
     std::optional<std::string> text = whole_text(options);
     const WatchedInterrupts interrupts;
     ChatActions actions(setup.conversation(), *output, notices, interrupts.flag(), [&] { setup.reload(notices); });
-    status = chat_with_script(std::move(text), options, actions, interrupts.flag());
+    status = kept_if_output_fails(
+        setup, [&] { return chat_with_script(std::move(text), options, actions, interrupts.flag()); });
   }
   setup.keep();
   return status;

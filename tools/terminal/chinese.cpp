@@ -159,6 +159,8 @@ constexpr Translation texts[] = {
     Translation{"the model", "模型"},
     Translation{"the model or --stop", "模型或 --stop"},
     Translation{"interrupted before the end", "已中断，未完成"},
+    Translation{"interrupted; standard output is not read: the rest of the text is lost",
+                "已中断；标准输出没有读者，其余文本丢失"},
     Translation{"an interrupt", "Ctrl-C"},
     Translation{"speculation: {}", "推测解码：{}"},
     Translation{"no drafts", "没有草稿"},

@@ -1,7 +1,10 @@
 #include "tools/terminal/interrupt.h"
 
+#include <poll.h>
+#include <sys/time.h>
 #include <unistd.h>
 
+#include <cerrno>
 #include <csignal>
 #include <cstring>
 #include <utility>
@@ -14,20 +17,22 @@ namespace minimind {
 namespace {
 
 std::atomic<bool> watched{false}, interrupted{false};
-std::atomic<int> first_signal{SIGINT};
+std::atomic<int> first_signal{0};  // of those that end the program soon
 std::atomic<const char*> message{"minimind: interrupted before the end\n"};
 static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free &&
               std::atomic<const char*>::is_always_lock_free);
 
+// Does not wait for a pipe that nobody reads.
 void print(const char* text) {
+  pollfd waiting{STDERR_FILENO, POLLOUT, 0};
+  if (::poll(&waiting, 1, 0) != 1) return;
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text, std::strlen(text));
 }
 
 void note_or_exit(int signal) {
   if (watched && !interrupted) {
-    first_signal = signal;
     interrupted = true;
-    return;
+    return wake_to_end(signal);
   }
   if (Progress::is_shown()) print(Progress::clearing);
   print(message);
@@ -77,8 +82,24 @@ const std::atomic<bool>& WatchedInterrupts::flag() const {
   return interrupted;
 }
 
+void wake_to_end(int signal) noexcept {
+  const int error = errno;
+  first_signal = signal;
+  struct sigaction action {};
+  action.sa_handler = [](int) {};
+  sigemptyset(&action.sa_mask);
+  sigaction(SIGALRM, &action, nullptr);
+  const itimerval every{{0, 20'000}, {0, 20'000}};  // microseconds
+  setitimer(ITIMER_REAL, &every, nullptr);
+  errno = error;
+}
+
+bool must_end() noexcept {
+  return first_signal != 0;
+}
+
 int interrupted_status() {
-  return status_after_signal(first_signal);
+  return status_after_signal(must_end() ? first_signal.load() : SIGINT);
 }
 
 }  // namespace minimind

@@ -48,7 +48,14 @@ class WatchedInterrupts {
   const std::atomic<bool>& flag() const;
 };
 
-// Returns the exit status for work that the flag ended.
+// Notes that `signal` ends the program soon, and lets no system call of this thread wait for long any more: each is
+// interrupted every 20 ms, so that a signal that comes just before a call is not lost. For handlers of signals.
+void wake_to_end(int signal) noexcept;
+
+// Whether a signal ends the program soon.
+bool must_end() noexcept;
+
+// Returns the exit status for work that a signal ended.
 int interrupted_status();
 
 }  // namespace minimind

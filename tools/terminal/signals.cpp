@@ -24,6 +24,7 @@ void note_signal(int signal) {
     default:
       signals.ended = signal;
       signals.interrupted = true;
+      wake_to_end(signal);
   }
 }
 

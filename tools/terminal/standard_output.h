@@ -11,7 +11,7 @@ namespace minimind {
 // Standard output cannot be written. Not an Error, because no command can continue without it.
 class OutputFailure : public std::runtime_error {
  public:
-  // `error`: as in errno.
+  // `error`: as in errno; EINTR: the program must end, and stdout is a pipe that nobody reads.
   explicit OutputFailure(int error);
 };
 
