@@ -22,13 +22,13 @@ LineId RequestLine::id(std::optional<std::string> custom_id) const {
   return {number, custom_id ? std::move(*custom_id) : fmt::format("line-{}", number)};
 }
 
-RequestLines::RequestLines(std::string path) : path_(std::move(path)) {
+RequestLines::RequestLines(std::string path, std::size_t largest_pipe) : path_(std::move(path)) {
   std::error_code failed;
   if (fs::is_regular_file(path_, failed)) {
     file_.open(path_, std::ios::in | std::ios::binary);
     if (!file_) throw Error(fmt::format("{}: cannot be read: {}", path_, std::strerror(errno)));
   } else {
-    copy_to_temporary_file();
+    copy_to_temporary_file(largest_pipe);
   }
   while (read_line()) ++size_;
   if (size_ == 0) throw Error(fmt::format("{}: is empty, expected a request per line", path_));
@@ -36,7 +36,7 @@ RequestLines::RequestLines(std::string path) : path_(std::move(path)) {
   go_to(0);
 }
 
-void RequestLines::copy_to_temporary_file() {
+void RequestLines::copy_to_temporary_file(std::size_t largest) {
   const char* const folder = std::getenv("TMPDIR");
   std::string name = (fs::path(folder && *folder ? folder : "/tmp") / "minimind-batch-XXXXXX").string();
   const int descriptor = ::mkstemp(name.data());
@@ -47,7 +47,19 @@ void RequestLines::copy_to_temporary_file() {
   ::close(descriptor);
   std::fstream copy(name, std::ios::in | std::ios::out | std::ios::binary);
   ::unlink(name.c_str());
-  read_pieces_or_pipe(path_, [&](std::string_view part) { copy << part; });
+  std::size_t size = 0, line = 0;
+  read_pieces_or_pipe(path_, [&](std::string_view part) {
+    size += part.size();
+    const std::size_t end = part.rfind('\n');
+    line = end == std::string_view::npos ? line + part.size() : part.size() - end - 1;
+    check_line(line, path_);
+    if (size > largest) {
+      throw Error(fmt::format("{}: is a pipe of over {} bytes, expected at most that; name a file", path_, largest));
+    }
+    if (!copy.write(part.data(), static_cast<std::streamsize>(part.size()))) {
+      throw Error(fmt::format("{}: cannot hold all of {}: {}", name, path_, std::strerror(errno)));
+    }
+  });
   if (!copy.flush()) throw Error(fmt::format("{}: cannot hold all of {}: {}", name, path_, std::strerror(errno)));
   file_ = std::move(copy);
   file_.seekg(0);

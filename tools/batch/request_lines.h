@@ -23,8 +23,8 @@ struct RequestLine {
 class RequestLines {
  public:
   // A pipe is copied to a temporary file, because the input is read more than once. Throws Error if the file cannot be
-  // read or has no request.
-  explicit RequestLines(std::string path);
+  // read or has no request, and if the pipe does not end after `largest_pipe` bytes.
+  explicit RequestLines(std::string path, std::size_t largest_pipe = std::size_t{16} << 30);
 
   // The number of requests. Empty lines are none.
   std::size_t size() const { return size_; }
@@ -37,7 +37,7 @@ class RequestLines {
   void go_to(std::size_t index);
 
  private:
-  void copy_to_temporary_file();
+  void copy_to_temporary_file(std::size_t largest);
   bool read_line();
 
   std::string path_;

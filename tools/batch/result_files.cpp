@@ -42,10 +42,17 @@ class Lines {
     read_line();
   }
 
+  // Whether the file has only one line, which no batch began to write. After a power loss there may be zeros.
+  bool is_foreign() const {
+    constexpr std::string_view begin = R"({"id": ")";
+    const std::string_view line = std::string_view(rest_).substr(0, begin.size());
+    return at_ == 0 && !id_ && !line.empty() && line.front() != '\0' && !begin.starts_with(line);
+  }
+
  private:
   void read_line() {
     id_.reset();
-    std::string line;
+    std::string& line = rest_;
     if (!minimind::read_line(file_, line, path_) || file_.eof()) return;  // without a line feed it is not whole
     end_ = at_ + line.size() + 1;
     ++number_;
@@ -61,6 +68,7 @@ class Lines {
   std::uint64_t end_ = 0;  // of the line
   std::size_t number_ = 0;
   std::optional<LineId> id_;
+  std::string rest_;  // the last line read
 };
 
 void require_end(const Lines& lines, const std::string& path, std::size_t requests) {
@@ -149,6 +157,10 @@ void ResultFiles::keep_lines_of(RequestLines& requests) {
     errors_ += is_error;
     results_size = results.offset();
     errors_size = errors.offset();
+  }
+  for (const auto& [lines, file] : {std::pair(&results, &results_), std::pair(&errors, &errors_file_)}) {
+    if (done_ > 0 || !lines->is_foreign()) continue;
+    throw Error(fmt::format("{}: is not of a batch's results; choose another file", file->path()));
   }
   require_end(results, results_.path(), requests.size());
   require_end(errors, errors_file_.path(), requests.size());

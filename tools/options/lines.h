@@ -30,17 +30,21 @@ void for_each_line(const std::string& text, Use use) {
   }
 }
 
-// Reads a line as std::getline does. Throws Error, naming the file, if it is over 256 MiB: a line must fit in memory.
-inline bool read_line(std::istream& in, std::string& line, const std::string& path) {
+// Throws Error, naming the file, if a line is over 256 MiB: it must fit in memory.
+inline void check_line(std::size_t bytes, const std::string& path) {
   constexpr std::size_t longest = std::size_t{256} << 20;
+  if (bytes <= longest) return;
+  throw Error(fmt::format("{}: has a line of over {} bytes, expected a record in each line", path, longest));
+}
+
+// Reads a line as std::getline does. Throws Error as check_line() does.
+inline bool read_line(std::istream& in, std::string& line, const std::string& path) {
   line.clear();
   char piece[4096];
   while (in.getline(piece, sizeof piece).fail() && in.gcount() == sizeof piece - 1) {
     line.append(piece, sizeof piece - 1);
     in.clear();
-    if (line.size() > longest) {
-      throw Error(fmt::format("{}: has a line of over {} bytes, expected a record in each line", path, longest));
-    }
+    check_line(line.size(), path);
   }
   if (in.fail()) return !line.empty();
   line.append(piece, static_cast<std::size_t>(in.gcount()) - (in.eof() ? 0 : 1));

@@ -52,6 +52,13 @@ TEST(RequestLines, NamesAFileWithoutRequests) {
   EXPECT_NE(error_of([] { RequestLines requests(testing::TempDir()); }).find("Is a directory"), std::string::npos);
 }
 
+TEST(RequestLines, AnInputThatNeverEndsIsAnError) {
+  EXPECT_EQ(error_of([] { RequestLines requests("/dev/zero"); }),
+            "/dev/zero: has a line of over 268435456 bytes, expected a record in each line");
+  EXPECT_EQ(error_of([] { RequestLines requests("/dev/zero", 1 << 20); }),
+            "/dev/zero: is a pipe of over 1048576 bytes, expected at most that; name a file");
+}
+
 TEST(RequestLines, SaysThatAFileHasLostRequests) {
   const TemporaryFile file("{}\n{}\n{}\n");
   RequestLines requests(file.path());

@@ -86,6 +86,21 @@ TEST_F(ResultFilesTest, LeavesAFileOfSomethingElseAsItIs) {
   }
 }
 
+TEST_F(ResultFilesTest, LeavesAFileOfOneForeignLineAsItIs) {
+  for (const std::string other : {"nonsense", "nonsense\n", "{\"vocab_size\": 6400}\n"}) {
+    for (const bool is_error : {false, true}) {
+      write(is_error ? "" : other, is_error ? other : "");
+      EXPECT_NE(error().find("is not of a batch's results; choose another file"), std::string::npos) << error();
+      EXPECT_EQ(read_whole_file(is_error ? errors_ : results_), other);
+    }
+  }
+  for (const std::string& begun : {std::string("{\"i"), a_.substr(0, 12), std::string(9, '\0')}) {
+    write(begun, "");
+    EXPECT_EQ(open(), 0u) << begun;
+    EXPECT_EQ(read_whole_file(results_), "");
+  }
+}
+
 TEST_F(ResultFilesTest, LeavesTheLinesOfAnotherBatchAsTheyAre) {
   const std::string of_others = line_of(1, "z");
   for (const std::string& other : {of_others, a_ + of_others, c_ + a_, d_ + a_ + second_}) {
