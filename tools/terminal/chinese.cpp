@@ -161,6 +161,8 @@ constexpr Translation texts[] = {
     Translation{"interrupted before the end", "已中断，未完成"},
     Translation{"interrupted; standard output is not read: the rest of the text is lost",
                 "已中断；标准输出没有读者，其余文本丢失"},
+    Translation{"not inserted: a message typed here has at most {} characters; use --file",
+                "未插入：在此输入的消息最多 {} 个字符；更长的请用 --file"},
     Translation{"an interrupt", "Ctrl-C"},
     Translation{"speculation: {}", "推测解码：{}"},
     Translation{"no drafts", "没有草稿"},

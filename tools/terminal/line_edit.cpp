@@ -3,6 +3,8 @@
 #include <algorithm>
 #include <utility>
 
+#include "tools/terminal/language.h"
+
 namespace minimind {
 
 Completions completions(const std::vector<std::string>& words, const std::string& typed) {
@@ -25,7 +27,7 @@ void LineEdit::begin(std::string_view prompt, bool bold) {
   bold_ = bold;
   text_.clear();
   cursor_ = 0;
-  killing_ = false;
+  killing_ = said_too_long_ = false;
   search_.reset();
   history_.leave();
 }
@@ -121,6 +123,11 @@ LineAction LineEdit::move_to(std::size_t position) {
 }
 
 LineAction LineEdit::insert(std::u32string_view text) {
+  if (text_.size() + text.size() > longest_text) {
+    if (std::exchange(said_too_long_, true)) return LineAction::reject;
+    listed_ = {localized("not inserted: a message typed here has at most {} characters; use --file", longest_text)};
+    return LineAction::list_words;
+  }
   text_.insert(cursor_, text);
   cursor_ += text.size();
   return LineAction::edit;

@@ -33,6 +33,9 @@ enum class LineAction {
 // A line that keys edit, and the history of lines.
 class LineEdit {
  public:
+  // In code points: more than a model's context holds, and little enough to lay out again after each key.
+  static constexpr std::size_t longest_text = std::size_t{256} << 10;
+
   // Tab completes `words` at the start of a line.
   explicit LineEdit(std::vector<std::string> words) : words_(std::move(words)) {}
 
@@ -66,6 +69,7 @@ class LineEdit {
   LineAction move(LineKey key);
   LineAction kill(LineKey key);
   LineAction move_to(std::size_t position);
+  // Inserts all of the text, or nothing if the line would be too long, and says so once.
   LineAction insert(std::u32string_view text);
   LineAction erase(std::size_t begin, std::size_t end);
   LineAction replace(std::optional<std::u32string> text);
@@ -84,6 +88,7 @@ class LineEdit {
   bool killing_ = false;  // the last key deleted text, so the next adds to killed_
   std::optional<Search> search_;
   std::vector<std::string> listed_;
+  bool said_too_long_ = false;  // of this line
 };
 
 }  // namespace minimind

@@ -16,6 +16,16 @@ std::string typed(const std::string& bytes) {
   return edit.text();
 }
 
+TEST(LineEdit, APasteThatIsTooLongIsNotInsertedAndIsToldOfOnce) {
+  LineEdit edit({});
+  edit.begin("> ", false);
+  EXPECT_EQ(edit.press({LineKey::text, std::u32string(LineEdit::longest_text, U'a')}), LineAction::edit);
+  EXPECT_EQ(edit.press({LineKey::newline, {}}), LineAction::list_words);
+  EXPECT_EQ(edit.words_to_list().size(), 1u);
+  EXPECT_EQ(edit.press({LineKey::text, U"b"}), LineAction::reject);
+  EXPECT_EQ(edit.text(), std::string(LineEdit::longest_text, 'a'));
+}
+
 TEST(LineText, CharactersAreGraphemeClusters) {
   const std::u32string text = U"e\u0301👩‍👩‍👧🇨🇳中";
   std::vector<std::size_t> ends;
