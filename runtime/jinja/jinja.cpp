@@ -14,7 +14,7 @@
 namespace minimind {
 namespace {
 
-constexpr std::size_t max_source = std::size_t{1} << 20;
+constexpr std::size_t max_source = std::size_t{256} << 10;  // a parsed template takes up to 160 times its size
 
 [[noreturn]] void fail(const std::string& name, std::string_view source, std::size_t offset, const char* what) {
   const std::string_view before = source.substr(0, std::min(offset, source.size()));
