@@ -130,18 +130,18 @@ Answer Conversation::ask(const std::string& text, const AnswerListener& listener
   return answer(std::move(messages), listener, interrupted);
 }
 
-std::vector<ToolCall> Conversation::pending_calls() const {
+std::span<const ToolCall> Conversation::pending_calls() const {
   auto answered = state_.messages.rbegin();
   while (answered != state_.messages.rend() && answered->role == Role::tool) ++answered;
   if (answered == state_.messages.rend() || answered->role != Role::assistant) return {};
-  const std::vector<ToolCall>& calls = answered->tool_calls;
-  const auto results = answered - state_.messages.rbegin();
-  return {calls.begin() + std::min(results, std::ssize(calls)), calls.end()};
+  const std::span<const ToolCall> calls = answered->tool_calls;
+  const auto results = static_cast<std::size_t>(answered - state_.messages.rbegin());
+  return calls.subspan(std::min(results, calls.size()));
 }
 
 Answer Conversation::give_results(const std::vector<std::string>& results, const AnswerListener& listener,
                                   const std::atomic<bool>& interrupted) {
-  const std::vector<ToolCall> calls = pending_calls();
+  const std::span<const ToolCall> calls = pending_calls();
   if (calls.empty()) throw UsageError("the last answer called no tool: there is no call to give results for");
   if (results.size() != calls.size()) {
     throw UsageError(fmt::format("the last answer made {} calls and got {} results; give one for each", calls.size(),

@@ -7,6 +7,7 @@
 #include <ctime>
 #include <functional>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -104,8 +105,8 @@ class Conversation {
   // answers stay in the conversation with the text so far.
   Answer ask(const std::string& text, const AnswerListener& listener, const std::atomic<bool>& interrupted);
 
-  // Returns the calls of the last answer that require results; empty if it made none.
-  std::vector<ToolCall> pending_calls() const;
+  // Returns the calls of the last answer that require results; empty if it made none. Valid until the messages change.
+  std::span<const ToolCall> pending_calls() const;
 
   // Answers the results of all pending calls, in their order. Throws UsageError if their number differs, and as ask().
   Answer give_results(const std::vector<std::string>& results, const AnswerListener& listener,

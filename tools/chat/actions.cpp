@@ -187,7 +187,7 @@ void ChatActions::report(const Answer& answer) const {
     full ? notices_.say("cut short: the context is full") : notices_.say("cut short by --max-tokens");
   }
   if (!answer.conforms) notices_.say("ended before the grammar was complete");
-  const std::vector<ToolCall> calls = conversation_.pending_calls();
+  const std::span<const ToolCall> calls = conversation_.pending_calls();
   if (!calls.empty()) {
     notices_.say("tool calls are not executed; type /tool RESULT to return the result of {}", calls.front().name);
   }
@@ -198,7 +198,7 @@ void ChatActions::ask(const std::string& text) {
 }
 
 void ChatActions::give_result(const std::string& result) {
-  const std::vector<ToolCall> calls = conversation_.pending_calls();
+  const std::span<const ToolCall> calls = conversation_.pending_calls();
   if (calls.empty()) throw UsageError("no tool call waits for a result: the last answer has none");
   results_.push_back(result);
   if (results_.size() < calls.size()) {
@@ -249,7 +249,7 @@ void ChatActions::think(const std::string& text) {
 
 void ChatActions::tool(const std::string& result) {
   if (!result.empty()) return give_result(result);
-  const std::vector<ToolCall> calls = conversation_.pending_calls();
+  const std::span<const ToolCall> calls = conversation_.pending_calls();
   for (std::size_t i = results_.size(); i < calls.size(); ++i) {
     notices_.show(localized("waiting for the result of {}", call_text(calls[i])));
   }

@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -225,7 +226,10 @@ TEST(Conversation, CallsAreGivenToTheTemplateAsCallsAndTheirResultsFollow) {
     EXPECT_EQ(answer.message.tool_calls, calls);
     EXPECT_EQ(answer.message.content, "");
     EXPECT_EQ(chat.conversation.messages().back().verbatim, std::nullopt);
-    EXPECT_EQ(chat.conversation.pending_calls(), calls);
+    const std::span<const ToolCall> pending = chat.conversation.pending_calls();
+    EXPECT_EQ(std::vector(pending.begin(), pending.end()), calls);
+    // Not copied: each of thousands of results asks for them.
+    EXPECT_EQ(pending.data(), chat.conversation.messages().back().tool_calls.data());
     const Answer next = chat.conversation.give_results({"晴"}, {}, chat.interrupted);
     EXPECT_GE(next.stats.reused_tokens, answer.stats.prompt_tokens);
     EXPECT_NE(text_in(chat).find("<tool_response>\n晴\n</tool_response>"), std::string::npos);
