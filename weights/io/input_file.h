@@ -28,9 +28,8 @@ class InputFile {
   // Returns the first bytes of the file, at most 1 KiB, which tell its format.
   std::span<const std::byte> start() const { return start_; }
 
-  // Fills `out` with the bytes from `offset` on, which must be in the file. Throws Error if the disk fails, and if the
-  // file has another size or time of writing than when it was opened: its bytes may then be of two files. And
-  // Cancelled.
+  // Fills `out` with the bytes from `offset` on, which must be in the file. Throws Cancelled. Throws Error if the disk
+  // fails, and if the file has another size or time of writing than when it was opened: its bytes may be of two files.
   void read(std::size_t offset, std::span<std::byte> out) const;
 
   // Returns the whole file. Throws Error, too, if it is over `largest` bytes.
