@@ -348,8 +348,8 @@ TEST_F(Cli, ASignalEndsEveryCommandWithItsStatus) {
            "generate -p 山" + endless, "chat -p 山" + endless, "bench -q -r 10000 -t 1", "bench -q -r 10000 -t 4"}) {
     for (const auto& [signal, expected] : {std::pair{SIGINT, 130}, {SIGTERM, 143}, {SIGHUP, 129}}) {
       Running running(call, path("out"), path("err"), Running::Input::silent);
-      ASSERT_TRUE(running.reach([&] { return running.catches(signal) && (running.waits() || running.used() > 0.1); }))
-          << call;
+      const auto caught = [&, wanted = signal] { return running.catches(wanted); };
+      ASSERT_TRUE(running.reach([&] { return caught() && (running.waits() || running.used() > 0.1); })) << call;
       EXPECT_EQ(running.interrupt(signal).first, expected) << call << ": " << read_whole_file(path("err"));
     }
   }
