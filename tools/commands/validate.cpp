@@ -167,6 +167,15 @@ std::optional<Mismatch> first_mismatch(GrammarState& state, std::string_view tex
   return at;
 }
 
+// An error about a text names it, and ends the command: the state cannot be used any more.
+std::optional<Mismatch> first_mismatch(GrammarState& state, std::string_view text, const std::string& name) {
+  try {
+    return first_mismatch(state, text);
+  } catch (const Error& error) {
+    throw Error(fmt::format("{}: {}", name, error.what()));
+  }
+}
+
 ReportJson json_of(const std::optional<Mismatch>& mismatch) {
   if (!mismatch) return {{"conforms", true}};
   return {{"conforms", false},          {"offset", mismatch->offset}, {"line", mismatch->line},
@@ -174,10 +183,10 @@ ReportJson json_of(const std::optional<Mismatch>& mismatch) {
 }
 
 // Each line is a text. Returns true if all conform.
-bool validate_lines(GrammarState& state, const std::string& input) {
+bool validate_lines(GrammarState& state, const std::string& input, const std::string& name) {
   bool all = true;
-  for_each_line(input, [&](const std::string& line, std::size_t) {
-    const auto mismatch = first_mismatch(state, line);
+  for_each_line(input, [&](const std::string& line, std::size_t number) {
+    const auto mismatch = first_mismatch(state, line, fmt::format("{}:{}", name, number));
     all = all && !mismatch;
     print_output("{}\n", dump_json(json_of(mismatch)));
   });
@@ -189,13 +198,14 @@ int run_validate(const ValidateOptions& options) {
   if (!grammar) throw UsageError("nothing to validate against; give --json-schema FILE or --grammar FILE");
   const std::string input = options.file.empty() ? read_standard_input() : read_text_or_pipe(options.file);
   GrammarState state(grammar);
-  if (options.jsonl) return validate_lines(state, input) ? 0 : 1;
-  const auto mismatch = first_mismatch(state, input);
+  const std::string name = options.file.empty() ? "standard input" : options.file;
+  if (options.jsonl) return validate_lines(state, input, name) ? 0 : 1;
+  const auto mismatch = first_mismatch(state, input, name);
   if (options.json) {
     print_output("{}\n", dump_json(json_of(mismatch)));
   } else if (mismatch) {
-    throw Error(fmt::format("{}:{}:{}: found {}, expected {}", options.file.empty() ? "standard input" : options.file,
-                            mismatch->line, mismatch->column, mismatch->found, mismatch->expected));
+    throw Error(fmt::format("{}:{}:{}: found {}, expected {}", name, mismatch->line, mismatch->column, mismatch->found,
+                            mismatch->expected));
   } else if (!options.quiet) {
     note("the text conforms");
   }

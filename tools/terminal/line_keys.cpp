@@ -10,6 +10,7 @@ namespace minimind {
 namespace {
 
 // https://invisible-island.net/xterm/ctlseqs/ctlseqs.html, "Bracketed Paste Mode".
+constexpr std::size_t longest_paste = std::size_t{2} << 20, longest_sequence = 64;
 constexpr std::string_view paste_begin = "\x1b[200~", paste_end = "\x1b[201~";
 
 using Binding = std::pair<std::string_view, LineKey>;
@@ -166,14 +167,20 @@ std::optional<PressedKey> LineKeys::next_sequence() {
   while (bytes_.starts_with("\x1b\x1b")) bytes_.erase(0, 1);
   if (bytes_.starts_with(paste_begin)) return next_paste();
   const auto size = sequence_size(bytes_);
+  if (!size && bytes_.size() > longest_sequence) return take(LineKey::unknown, bytes_.size());
   if (!size) return std::nullopt;
   return take(key_of_sequence(std::string_view(bytes_).substr(1, *size - 1)), *size);
 }
 
 // Drops newlines at the end, so that a pasted line stays one line.
 std::optional<PressedKey> LineKeys::next_paste() {
-  const std::size_t end = bytes_.find(paste_end);
-  if (end == std::string::npos) return std::nullopt;
+  const std::size_t end = bytes_.find(paste_end, searched_);
+  if (end == std::string::npos) {
+    const std::size_t maybe_end = bytes_.size() - (paste_end.size() - 1);
+    if (maybe_end > longest_paste) bytes_.erase(longest_paste, maybe_end - longest_paste);
+    searched_ = bytes_.size() - (paste_end.size() - 1);
+    return std::nullopt;
+  }
   std::u32string text;
   for (const char32_t c :
        to_code_points(std::string_view(bytes_).substr(paste_begin.size(), end - paste_begin.size()))) {
@@ -183,6 +190,7 @@ std::optional<PressedKey> LineKeys::next_paste() {
   }
   while (text.ends_with(U'\n') || text.ends_with(U'\r')) text.pop_back();
   bytes_.erase(0, end + paste_end.size());
+  searched_ = 0;
   return PressedKey{LineKey::text, std::move(text)};
 }
 

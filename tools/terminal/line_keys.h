@@ -46,9 +46,13 @@ class LineKeys {
   void push(std::string_view bytes) { bytes_ += bytes; }
 
   // Discards bytes that are not yet a key.
-  void clear() { bytes_.clear(); }
+  void clear() {
+    bytes_.clear();
+    searched_ = 0;
+  }
 
-  // Returns the next key; std::nullopt if it is incomplete.
+  // Returns the next key; std::nullopt if it is incomplete. Of a paste of over 2 MiB, more than a line takes, the rest
+  // is dropped, and a sequence of over 64 bytes is an unknown key: a terminal may never end either.
   std::optional<PressedKey> next();
 
   // Whether the only pending byte is an escape, which may be a key or the start of a sequence.
@@ -64,6 +68,7 @@ class LineKeys {
   std::optional<PressedKey> next_paste();
 
   std::string bytes_;
+  std::size_t searched_ = 0;  // bytes of a paste before which it does not end
 };
 
 }  // namespace minimind

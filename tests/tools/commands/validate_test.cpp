@@ -49,6 +49,13 @@ TEST_F(ValidateCli, ReportsWhereATextStopsConforming) {
   EXPECT_EQ(json["column"], 1);
 }
 
+TEST_F(ValidateCli, ALimitNamesTheFileAndTheLine) {
+  std::ofstream(path("s.json")) << "{}";
+  const Outcome outcome = validate("1\n" + std::string(2'000'000, '['), "--jsonl");
+  EXPECT_NE(outcome.err.find("text:2: the grammar is too ambiguous, or nested too deeply"), std::string::npos)
+      << outcome.err;
+}
+
 TEST_F(ValidateCli, ChecksLinesAndGrammars) {
   const Outcome lines = validate("{\"name\":\"a\"}\n[]\n", "--jsonl");
   EXPECT_EQ(lines.status, 1);

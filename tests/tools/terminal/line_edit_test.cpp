@@ -101,6 +101,26 @@ TEST(LineEdit, UnknownSequencesAreNotTyped) {
   EXPECT_EQ(typed("a\x1b[15~b\x1b[<0;1;1Mc\x1b[[Ad\x1bOPe\x1b[201~f"), "abcdef");
 }
 
+TEST(LineKeys, WhatNeverEndsIsNotCollected) {
+  LineKeys keys;
+  keys.push("\x1b[200~");
+  for (int i = 0; i < 3000; ++i) {
+    keys.push(std::string(1000, 'a'));
+    ASSERT_FALSE(keys.next());
+  }
+  keys.push("b\x1b[20");
+  EXPECT_FALSE(keys.next());
+  keys.push("1~c");
+  const auto paste = keys.next();
+  ASSERT_TRUE(paste);
+  EXPECT_GT(paste->text.size(), LineEdit::longest_text) << "which is then told of";
+  EXPECT_LT(paste->text.size(), 3'000'000u);
+  EXPECT_EQ(keys.next()->text, U"c");
+  keys.push("\x1b[" + std::string(1000, '1'));
+  EXPECT_EQ(keys.next()->key, LineKey::unknown);
+  EXPECT_FALSE(keys.next());
+}
+
 TEST(LineEdit, ASearchFindsEarlierEntries) {
   LineEdit edit({});
   for (const char* const entry : {"北京一", "上海", "北京二"}) edit.remember(entry);
