@@ -54,9 +54,9 @@ class FakeAnswer : public HttpAnswer {
   }
 
   // Waits for the end. Returns false if it does not come.
-  bool wait() {
+  bool wait(std::chrono::seconds most = std::chrono::seconds(60)) {
     std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, std::chrono::seconds(60), [this] { return ended_; });
+    return changed_.wait_for(lock, most, [this] { return ended_; });
   }
   // Waits for a number of pieces.
   bool wait_for_pieces(std::size_t count) {

@@ -135,7 +135,7 @@ class HttpReader::Parser final : public http::basic_parser<true> {
     while (!is_done() && consumed < input.size()) {
       const std::string_view window = input.substr(consumed, limits.head + 1);
       if (chunked() && !has_chunk_ && window.size() < empty_chunked_body.size()) {
-        check_line_ends(window);
+        check_line_ends(window.substr(0, window.find('\n') + 1));  // bytes of the body may follow
         break;
       }
       error_code error;

@@ -194,6 +194,11 @@ TEST(HttpReader, HoldsItsLimits) {
 }
 
 // Beast counts the size of a chunk again each time that its line is incomplete.
+TEST(HttpReader, ABodyMayStartWithALineFeedInAPieceOfItsOwn) {
+  const std::string request = chunked_post("2\r\n\na\r\n0\r\n\r\n");
+  EXPECT_EQ(read_request(request, request.find("\n\na") + 2).body, "\na");
+}
+
 TEST(HttpReader, AChunkThatArrivesInPiecesIsCountedOnce) {
   const std::string body = chunked_post("78;a=\"b\r\n\"" + std::string(100, 'x'));
   EXPECT_EQ(read_request(body).status, 400);
