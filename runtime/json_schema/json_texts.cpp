@@ -530,10 +530,6 @@ void add_escapes(char32_t first, char32_t last, std::vector<Spelling>& result) {
   if (partial) add_pairs(high_last, high_last, 0, to & all, result);
 }
 
-}  // namespace
-
-namespace {
-
 // Reads a code unit as \uHHHH.
 std::optional<char32_t> code_unit(std::string_view bytes) {
   std::uint32_t unit = 0;

@@ -45,18 +45,17 @@ class Lines {
   // Whether the file has only one line, which no batch began to write. After a power loss there may be zeros.
   bool is_foreign() const {
     constexpr std::string_view begin = R"({"id": ")";
-    const std::string_view line = std::string_view(rest_).substr(0, begin.size());
-    return at_ == 0 && !id_ && !line.empty() && line.front() != '\0' && !begin.starts_with(line);
+    const std::string_view start = std::string_view(line_).substr(0, begin.size());
+    return at_ == 0 && !id_ && !start.empty() && start.front() != '\0' && !begin.starts_with(start);
   }
 
  private:
   void read_line() {
     id_.reset();
-    std::string& line = rest_;
-    if (!minimind::read_line(file_, line, path_) || file_.eof()) return;  // without a line feed it is not whole
-    end_ = at_ + line.size() + 1;
+    if (!minimind::read_line(file_, line_, path_) || file_.eof()) return;  // without a line feed it is not whole
+    end_ = at_ + line_.size() + 1;
     ++number_;
-    id_ = request_of(line);
+    id_ = request_of(line_);
     if (!id_ && file_.peek() != std::ifstream::traits_type::eof()) {
       throw Error(fmt::format("{}: line {} is not a line of a batch's results; choose another file", path_, number_));
     }
@@ -68,7 +67,7 @@ class Lines {
   std::uint64_t end_ = 0;  // of the line
   std::size_t number_ = 0;
   std::optional<LineId> id_;
-  std::string rest_;  // the last line read
+  std::string line_;  // the last one read, whole or not
 };
 
 void require_end(const Lines& lines, const std::string& path, std::size_t requests) {

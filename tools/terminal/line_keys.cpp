@@ -9,8 +9,9 @@
 namespace minimind {
 namespace {
 
+constexpr std::size_t longest_paste = std::size_t{2} << 20, longest_sequence = 64;  // bytes
+
 // https://invisible-island.net/xterm/ctlseqs/ctlseqs.html, "Bracketed Paste Mode".
-constexpr std::size_t longest_paste = std::size_t{2} << 20, longest_sequence = 64;
 constexpr std::string_view paste_begin = "\x1b[200~", paste_end = "\x1b[201~";
 
 using Binding = std::pair<std::string_view, LineKey>;
