@@ -101,6 +101,7 @@ constexpr ProductsOf<Blocks...> products_for(const ProductsOf<Blocks...>&) {
 
 const BlockProducts MINIMIND_BLOCKS = {
     products_for(BlockProducts{}),
+    {block_matmul<I8Block>},
     multiply_add_int8,
     int8_products_per_round,
 };

@@ -16,6 +16,7 @@ namespace {
 
 Table with_blocks(Table table, const BlockProducts& blocks) {
   table.blocks = &blocks;
+  table.i8 = blocks;
   return table;
 }
 
@@ -64,7 +65,7 @@ const Table& avx2_with_blocks() {
 }
 
 const Table& avx512_with_avx2() {
-  static const Table table = with_blocks(avx512_with(avx2.int8, "avx512"), avx2_blocks);
+  static const Table table = with_blocks(avx512_with(avx2.q8_0, "avx512"), avx2_blocks);
   return table;
 }
 
@@ -81,12 +82,12 @@ void replace(BlockProducts& products, const ProductsOf<Blocks...>& by) {
 const Table& avx512_with_amx() {
   static const BlockProducts blocks = [] {
     BlockProducts products = avx512vnni_blocks;
-    replace(products, amxint8.nibbles);
+    replace(products, amxint8.blocks);
     products.multiply_add = amxint8.multiply_add;
     products.multiply_adds_per_round = amxint8.multiply_adds_per_round;
     return products;
   }();
-  static const Table table = with_blocks(avx512_with(amxint8.int8, "amxint8"), blocks);
+  static const Table table = with_blocks(avx512_with(amxint8.q8_0, "amxint8"), blocks);
   return table;
 }
 

@@ -317,8 +317,10 @@ float multiply_add(std::int8_t factor, std::size_t rounds) noexcept {
 }  // namespace
 
 const AmxProducts amxint8 = {
-    .int8 = {{matmul<Q8Block, avx512vnni>}, {matmul<I8Block, avx512vnni>}},
-    .nibbles = {{matmul<Q4Block, avx512vnni_blocks>}, {matmul<Iq4NlBlock, avx512vnni_blocks>}},
+    .q8_0 = {matmul<Q8Block, avx512vnni>},
+    .blocks = {{matmul<Q4Block, avx512vnni_blocks>},
+               {matmul<Iq4NlBlock, avx512vnni_blocks>},
+               {matmul<I8Block, avx512vnni_blocks>}},
     .multiply_add = multiply_add,
     .multiply_adds_per_round = 4 * tile_rows * panel_rows * tile_cols,
 };

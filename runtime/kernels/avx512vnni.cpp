@@ -5,6 +5,6 @@
 
 namespace minimind::kernels {
 
-const Int8Products avx512vnni = {{block_matmul<Q8Block>}, {block_matmul<I8Block>}};
+const ProductOf<Q8Block> avx512vnni = {block_matmul<Q8Block>};
 
 }  // namespace minimind::kernels

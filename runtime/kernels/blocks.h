@@ -142,9 +142,11 @@ template <HasNibblesOfParts Block>
 inline constexpr std::size_t parts_of_32<Block> =
     std::extent_v<decltype(Block::part_scale_and_minimum)> / blocks_of_32<Block>;
 
-// The products of all these types. What is kept as it is stored, packed and multiplied is listed here alone.
+// The products of all these types, and those of a cache. What is kept as it is stored, packed and multiplied is listed
+// here alone.
 struct BlockProducts : ProductsOf<Q4Block, Iq4NlBlock, Q41Block, Q50Block, Q51Block, Q4KBlock, Q5KBlock, Q6KBlock,
-                                  Q2KBlock, Q3KBlock, Iq4XsBlock> {
+                                  Q2KBlock, Q3KBlock, Iq4XsBlock>,
+                       ProductOf<I8Block> {
   // As Table::multiply_add(), with 8-bit integers, 1 times `factor`, in the fastest way of this instruction set.
   float (*multiply_add)(std::int8_t factor, std::size_t rounds) noexcept;
   std::size_t multiply_adds_per_round;
@@ -158,8 +160,8 @@ void multiply(const BlockProducts& of, const BlockMatmul<Block>& m) noexcept {
 
 // The products of AMX, which replace those of AVX512_VNNI; and its BlockProducts::multiply_add.
 struct AmxProducts {
-  Int8Products int8;
-  ProductsOf<Q4Block, Iq4NlBlock> nibbles;
+  ProductOf<Q8Block> q8_0;
+  ProductsOf<Q4Block, Iq4NlBlock, I8Block> blocks;
   float (*multiply_add)(std::int8_t factor, std::size_t rounds) noexcept;
   std::size_t multiply_adds_per_round;
 };

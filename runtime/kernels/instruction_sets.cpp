@@ -20,7 +20,7 @@ bool has_f16c() {
 }
 
 const Table& avx512_with_avx2() {
-  static const Table table = avx512_with(avx2.int8, "avx512");
+  static const Table table = avx512_with(avx2.q8_0, "avx512");
   return table;
 }
 
@@ -63,10 +63,10 @@ bool has_vnni() {
   return has_avx512() && __builtin_cpu_supports("avx512vnni");
 }
 
-Table avx512_with(const Int8Products& products, const char* name) {
+Table avx512_with(ProductOf<Q8Block> product, const char* name) {
   Table copy = avx512;
   copy.name = name;
-  copy.int8 = products;
+  copy.q8_0 = product;
   return copy;
 }
 #endif

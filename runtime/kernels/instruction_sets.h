@@ -27,8 +27,8 @@ bool has_avx2();
 bool has_avx512();
 bool has_vnni();
 
-// Returns the table of AVX-512 with these products of integers.
-Table avx512_with(const Int8Products& products, const char* name);
+// Returns the table of AVX-512 with this product of q8_0.
+Table avx512_with(ProductOf<Q8Block> product, const char* name);
 #endif
 
 // Returns the tables of this build that this machine can run, best first. Never empty.

@@ -175,9 +175,9 @@ const Table MINIMIND_TABLE = {
     .matmul_f16 = matmul<F16Encoding>,
     .matmul_bf16 = matmul<Bf16Encoding>,
 #if !defined(__AVX512F__)
-    .int8 = {{block_matmul<Q8Block>}, {block_matmul<I8Block>}},
+    .q8_0 = {block_matmul<Q8Block>},
 #else
-    .int8 = {},  // instruction_sets.cpp adds those of AVX2 or VNNI
+    .q8_0 = {},  // instruction_sets.cpp adds those of AVX2 or VNNI
 #endif
     .quantize = quantize,
     .quantize_scaled = quantize_scaled,
@@ -190,6 +190,7 @@ const Table MINIMIND_TABLE = {
     .add = add,
     .add_scaled = add_scaled,
     .blocks = nullptr,
+    .i8 = {},
     .bf16 = nullptr,
     .read = read,
     .multiply_add = multiply_add,

@@ -128,9 +128,6 @@ struct ProductOf {
 template <class... Blocks>
 struct ProductsOf : ProductOf<Blocks>... {};
 
-// Products of weights of 8 bits, which an instruction set may add to the table of another.
-using Int8Products = ProductsOf<Q8Block, I8Block>;
-
 struct BlockProducts;  // of the other block types, blocks.h
 
 // Every inner loop of the engine, compiled once per instruction set. All are single-threaded and noexcept. Pointers
@@ -141,7 +138,7 @@ struct Table {
   void (*matmul_f32)(const Matmul<float>&) noexcept;
   void (*matmul_f16)(const Matmul<F16>&) noexcept;
   void (*matmul_bf16)(const Matmul<Bf16>&) noexcept;
-  Int8Products int8;
+  ProductOf<Q8Block> q8_0;
 
   // Rounds n values to 8 bits, halves to even; the last block is padded with zeros.
   void (*quantize)(const float* x, std::size_t n, ActivationBlock* out) noexcept;
@@ -170,6 +167,7 @@ struct Table {
   void (*add_scaled)(float* x, const float* y, float scale, std::size_t n) noexcept;  // x += scale * y
 
   const BlockProducts* blocks;  // nullptr except in tables of all_instruction_sets.cpp
+  ProductOf<I8Block> i8;        // as `blocks`, for caches of q8_0
   const Bf16Products* bf16;     // nullptr except in tables of with_bf16(), all_instruction_sets.h
 
   // The limits of the machine, as a reference for measurements. read() adds n floats; multiply_add() multiplies and
@@ -183,8 +181,8 @@ struct Table {
   void matmul(const Matmul<float>& m) const noexcept { matmul_f32(m); }
   void matmul(const Matmul<F16>& m) const noexcept { matmul_f16(m); }
   void matmul(const Matmul<Bf16>& m) const noexcept { matmul_bf16(m); }
-  void matmul(const BlockMatmul<Q8Block>& m) const noexcept { int8.ProductOf<Q8Block>::multiply(m); }
-  void matmul(const BlockMatmul<I8Block>& m) const noexcept { int8.ProductOf<I8Block>::multiply(m); }
+  void matmul(const BlockMatmul<Q8Block>& m) const noexcept { q8_0.multiply(m); }
+  void matmul(const BlockMatmul<I8Block>& m) const noexcept { i8.multiply(m); }
   template <class Block>
   void matmul(const BlockMatmul<Block>& m) const noexcept {
     multiply(*blocks, m);  // blocks.h
@@ -192,8 +190,8 @@ struct Table {
 };
 
 #if defined(__x86_64__)
-extern const Table sse2, avx2, avx512;  // avx512 without int8 products; see instruction_sets.h
-extern const Int8Products avx512vnni;
+extern const Table sse2, avx2, avx512;  // avx512 without products of q8_0; see instruction_sets.h
+extern const ProductOf<Q8Block> avx512vnni;
 #elif defined(__aarch64__)
 extern const Table neon;
 #endif
