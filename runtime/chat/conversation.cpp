@@ -324,11 +324,6 @@ std::size_t Conversation::turns() const {
 
 void Conversation::restore(ConversationState state) {
   check_order(state.messages, "the conversation");
-  const std::size_t turns_in_it = turn_starts(state.messages).size();
-  if (state.dropped_turns > 0 && state.dropped_turns >= turns_in_it) {
-    throw Error(fmt::format("the conversation: {} turns of {} are dropped, expected at least one left",
-                            state.dropped_turns, turns_in_it));
-  }
   state_ = std::move(state);
 }
 

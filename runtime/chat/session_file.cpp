@@ -14,6 +14,7 @@
 #include <vector>
 
 #include "runtime/chat/chat_json.h"
+#include "runtime/chat/conversation_prompt.h"
 #include "runtime/chat/message_json.h"
 #include "runtime/text/utf8.h"
 #include "weights/base/error.h"
@@ -142,6 +143,10 @@ ConversationState read_conversation(const ChatFields& header, const std::string&
   if (!state.tools.empty()) state.tools = parse_tools(state.tools, path + ": tools");
   state.think = header.flag("think");
   state.dropped_turns = count_in(header, "dropped_turns");
+  const std::size_t turns = turn_starts(state.messages).size();
+  if (state.dropped_turns > 0 && state.dropped_turns >= turns) {
+    header.fail("dropped_turns", fmt::format("fewer than the {} turns of its messages", turns));
+  }
   state.answers = count_in(header, "answers");
   state.now = static_cast<std::time_t>(count_in(header, "now"));
   return state;

@@ -239,6 +239,8 @@ TEST_F(SessionFile, AForgedHeaderIsAnError) {
   EXPECT_NE(said_of("\"role\": \"user\"", "\"role\": \"tool\"").find("messages[1]"), std::string::npos);
   EXPECT_NE(said_of("\"tools\": \"\"", "\"tools\": \"[1]\"").find("tools"), std::string::npos);
   EXPECT_NE(said_of("\"now\"", "\"then\"").find("now"), std::string::npos);
+  EXPECT_NE(said_of("\"dropped_turns\": 0", "\"dropped_turns\": 99").find("dropped_turns is 99, expected fewer"),
+            std::string::npos);
   EXPECT_NE(said_of("{", "[").find("JSON"), std::string::npos);
 }
 
