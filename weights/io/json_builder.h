@@ -68,7 +68,9 @@ class JsonBuilder : public nlohmann::json_sax<Json> {
   bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception& error) override {
     constexpr int number_out_of_range = 406;
     if (error.id == number_out_of_range) {
-      throw Error(fmt::format("{}: holds a number that is too large for a double, expected a finite number", source_));
+      throw Error(
+          fmt::format("{}: holds a number that is too large for a double before byte {}, expected a finite number",
+                      source_, position));
     }
     throw Error(fmt::format("{}: is not valid JSON at byte {} of {}, expected {}; mend it or copy it again", source_,
                             std::min(position, text_.size()), text_.size(), limits_.wanted));

@@ -81,7 +81,8 @@ TEST(ParseJson, NamesWhatIsWrong) {
   EXPECT_EQ(error_in("[1] 2"), "x: is not valid JSON at byte 5 of 5, expected JSON; mend it or copy it again");
   EXPECT_EQ(error_in(""), "x: is not valid JSON at byte 0 of 0, expected JSON; mend it or copy it again");
   EXPECT_EQ(error_in("\"\xff\""), "x: is not valid JSON at byte 2 of 3, expected JSON; mend it or copy it again");
-  EXPECT_EQ(error_in("[1e999]"), "x: holds a number that is too large for a double, expected a finite number");
+  EXPECT_EQ(error_in("[1e999]"),
+            "x: holds a number that is too large for a double before byte 7, expected a finite number");
 }
 
 TEST(ParseJson, LimitsNesting) {
