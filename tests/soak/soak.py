@@ -36,6 +36,11 @@ SILENCE_SECONDS = 90  # without an honest answer: the server hangs and is starte
 MEGABYTE = 1 << 20
 ALONE, TOGETHER, CALM, ENDING = range(4)  # phases: hostile clients rest while it is ALONE or CALM
 
+# The server has half of the cores for itself, as it has a machine for itself: what is to be measured is the work that clients
+# cause, not that of being a client.
+CORES = sorted(os.sched_getaffinity(0))
+SERVER_CORES, CLIENT_CORES = (CORES[:(len(CORES) + 1) // 2], CORES[(len(CORES) + 1) // 2:] or CORES)
+
 
 # ---- Figures ----
 
@@ -92,7 +97,8 @@ class Server:
         found = None
         with self.files.model_is_whole:
             self.process = subprocess.Popen(self.command, stdin=subprocess.DEVNULL, stdout=subprocess.DEVNULL,
-                                            stderr=subprocess.PIPE, cwd=self.files.folder)
+                                            stderr=subprocess.PIPE, cwd=self.files.folder,
+                                            preexec_fn=lambda: os.sched_setaffinity(0, SERVER_CORES))
             while not found:
                 line = self.process.stderr.readline()
                 if not line:
@@ -174,6 +180,7 @@ class Text:
 def be_honest(index, phase, results, port, texts):
     """Asks for texts with pauses, as people do; puts (phase, seconds, outcome) into results."""
     round_ = 0
+    time.sleep(index * 0.05)  # not all at once
     while phase.value >= 0:
         text = texts[(index + round_) % len(texts)]
         now, start = phase.value, time.monotonic()
@@ -214,6 +221,7 @@ def run_threads(work, count, niceness, arguments):
     """In a process of its own: `count` threads of work(index, *arguments)."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
     os.nice(niceness)
+    os.sched_setaffinity(0, CLIENT_CORES)
     threads = [threading.Thread(target=work, args=(i, *arguments), daemon=True) for i in range(count)]
     for thread in threads:
         thread.start()
