@@ -22,7 +22,7 @@ DEMO = ROOT / "weights" / "demo" / "model.pth"
 
 # From a checkpoint to text: all that the program is compiled from, on any machine.
 MOST_LINES = 14_000
-MOST_BYTES = 2_060_000  # falling: the promise is 2 MB
+MOST_BYTES = 2_000_000
 ROOTS = ["tools/core/main.cpp", *(f"runtime/kernels/{name}.cpp" for name in ("avx512vnni", "avx512", "avx2", "sse2", "neon"))]
 CHECKPOINTS = ["v1-dense", "v1-moe", "v2-early-dense", "v2-dense", "v2-moe", "v3-dense", "v3-moe", "v3-bf16", "v3-fp32",
                "v3-untied", "v3-legacy-pth", "v3-resume", "v3-glu-gelu", "hf-llama", "hf-qwen3-moe", "hf-qwen3-sharded"]
