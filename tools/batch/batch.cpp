@@ -20,7 +20,6 @@
 #include "tools/options/commands.h"
 #include "tools/options/generation_options.h"
 #include "tools/options/help.h"
-#include "tools/options/template_options.h"
 #include "tools/terminal/interrupt.h"
 #include "tools/terminal/language.h"
 #include "tools/terminal/note.h"

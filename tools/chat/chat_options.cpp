@@ -4,7 +4,6 @@
 #include <unistd.h>
 
 #include "tools/options/help.h"
-#include "tools/options/template_options.h"
 #include "tools/terminal/language.h"
 #include "weights/base/error.h"
 

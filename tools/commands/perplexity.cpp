@@ -18,7 +18,6 @@
 #include "tools/options/commands.h"
 #include "tools/options/help.h"
 #include "tools/options/load_llm.h"
-#include "tools/options/template_options.h"
 #include "tools/terminal/interrupt.h"
 #include "tools/terminal/language.h"
 #include "tools/terminal/note.h"

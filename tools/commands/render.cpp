@@ -13,7 +13,6 @@
 #include "tools/options/help.h"
 #include "tools/options/lines.h"
 #include "tools/options/options.h"
-#include "tools/options/template_options.h"
 #include "tools/terminal/language.h"
 #include "tools/terminal/note.h"
 #include "tools/terminal/standard_output.h"

@@ -24,7 +24,6 @@
 #include "tools/options/generation_options.h"
 #include "tools/options/help.h"
 #include "tools/options/load_llm.h"
-#include "tools/options/template_options.h"
 #include "tools/terminal/interrupt.h"
 #include "tools/terminal/language.h"
 #include "tools/terminal/note.h"

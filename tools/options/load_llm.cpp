@@ -7,7 +7,6 @@
 #include "runtime/engine/load_model.h"
 #include "tools/options/choose_tokenizer.h"
 #include "tools/options/config_fields.h"
-#include "tools/options/template_options.h"
 #include "tools/terminal/note.h"
 #include "tools/terminal/progress.h"
 #include "weights/base/error.h"
@@ -26,6 +25,11 @@ void print_notes(const Checkpoint& checkpoint, const std::string& given) {
     note("assumed {}", assumed);
   }
   for (const Fact& fact : checkpoint_notes(checkpoint)) note("{}", localized(fact));
+}
+
+void print_template_note(const std::string& source, Family family) {
+  if (source.empty()) return note("chat template of family {}: the checkpoint has none", name_of(family));
+  note("chat template from {}", source);
 }
 
 LLM load_llm(const CheckpointOptions& checkpoint_options, const RunOptions& run,

@@ -21,6 +21,9 @@ void print_compute_note(const kernels::Table& kernels);
 // Prints to stderr what a checkpoint is and which values were assumed. `given` is the model that the user named.
 void print_notes(const Checkpoint& checkpoint, const std::string& given);
 
+// Prints to stderr where a template is from, as FoundTemplate has it.
+void print_template_note(const std::string& source, Family family);
+
 // Opens and loads the checkpoint of the options, without its tokenizer. Prints its notes to stderr unless the options
 // say quiet. Calls `use`, if given, with the open checkpoint.
 LLM load_llm(const CheckpointOptions& checkpoint, const RunOptions& run,

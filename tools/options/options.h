@@ -44,6 +44,12 @@ void add_kv_type(CommandOptions& command, std::optional<KvType>& type);
 // Adds --compute.
 void add_compute(CommandOptions& command, Compute& compute);
 
+// Adds --template.
+void add_template(CommandOptions& command, std::string& path);
+
+// Adds --plain-content.
+void add_plain_content(CommandOptions& command, bool& plain_content);
+
 // The options for running a model.
 struct RunOptions {
   std::string type;

@@ -12,7 +12,6 @@
 #include "tools/options/generation_options.h"
 #include "tools/options/help.h"
 #include "tools/options/option_checks.h"
-#include "tools/options/template_options.h"
 #include "tools/serve/api.h"
 #include "tools/serve/http_options.h"
 #include "tools/serve/model_shelf.h"
