@@ -14,7 +14,6 @@
 #include "tools/batch/request_lines.h"
 #include "tools/batch/response.h"
 #include "tools/batch/result_files.h"
-#include "tools/openai/parallel_options.h"
 #include "tools/openai/request_error.h"
 #include "tools/openai/text_model.h"
 #include "tools/options/commands.h"

@@ -7,7 +7,7 @@
 #include <utility>
 
 #include "runtime/chat/message_json.h"
-#include "tools/options/generation_report.h"
+#include "tools/options/generation_options.h"
 #include "tools/terminal/standard_output.h"
 #include "tools/terminal/terminal.h"
 #include "weights/io/json_fields.h"

@@ -10,7 +10,6 @@
 
 #include "tools/options/commands.h"
 #include "tools/options/generation_options.h"
-#include "tools/options/generation_report.h"
 #include "tools/options/help.h"
 #include "tools/options/load_llm.h"
 #include "tools/options/profiling.h"

@@ -7,7 +7,6 @@
 #include <vector>
 
 #include "tools/http/server.h"
-#include "tools/openai/parallel_options.h"
 #include "tools/options/commands.h"
 #include "tools/options/generation_options.h"
 #include "tools/options/help.h"

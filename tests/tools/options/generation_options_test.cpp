@@ -1,4 +1,4 @@
-#include "tools/options/sampling_options.h"
+#include "tools/options/generation_options.h"
 
 #include <gtest/gtest.h>
 
