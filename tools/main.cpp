@@ -7,7 +7,6 @@
 
 #include "tools/options/checkpoint_choice.h"
 #include "tools/options/command_line.h"
-#include "tools/options/setting_options.h"
 #include "tools/terminal/interrupt.h"
 #include "tools/terminal/language.h"
 #include "tools/terminal/note.h"

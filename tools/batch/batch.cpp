@@ -16,7 +16,7 @@
 #include "tools/batch/result_files.h"
 #include "tools/openai/request_error.h"
 #include "tools/openai/text_model.h"
-#include "tools/options/commands.h"
+#include "tools/options/command_line.h"
 #include "tools/options/generation_options.h"
 #include "tools/options/help.h"
 #include "tools/terminal/interrupt.h"

@@ -12,7 +12,7 @@
 #include "tools/bench/report.h"
 #include "tools/bench/run.h"
 #include "tools/bench/statistics.h"
-#include "tools/options/commands.h"
+#include "tools/options/command_line.h"
 #include "tools/options/config_fields.h"
 #include "tools/options/help.h"
 #include "tools/options/load_llm.h"

@@ -14,7 +14,7 @@
 #include "tools/chat/entry.h"
 #include "tools/chat/setup.h"
 #include "tools/options/checkpoint_choice.h"
-#include "tools/options/commands.h"
+#include "tools/options/command_line.h"
 #include "tools/options/lines.h"
 #include "tools/terminal/interrupt.h"
 #include "tools/terminal/note.h"

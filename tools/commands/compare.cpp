@@ -7,7 +7,7 @@
 
 #include "tools/commands/distribution.h"
 #include "tools/commands/npy.h"
-#include "tools/options/commands.h"
+#include "tools/options/command_line.h"
 #include "tools/options/help.h"
 #include "tools/options/load_llm.h"
 #include "tools/terminal/interrupt.h"

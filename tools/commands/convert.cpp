@@ -12,7 +12,7 @@
 #include "tools/commands/lost_settings.h"
 #include "tools/commands/output_folder.h"
 #include "tools/options/choose_tokenizer.h"
-#include "tools/options/commands.h"
+#include "tools/options/command_line.h"
 #include "tools/options/config_fields.h"
 #include "tools/options/help.h"
 #include "tools/options/load_llm.h"

@@ -8,7 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
-#include "tools/options/commands.h"
+#include "tools/options/command_line.h"
 #include "tools/options/generation_options.h"
 #include "tools/options/help.h"
 #include "tools/options/load_llm.h"

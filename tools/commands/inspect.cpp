@@ -7,7 +7,7 @@
 #include "runtime/tokenizer/tokenizer_generation.h"
 #include "tools/commands/fold_tensors.h"
 #include "tools/options/choose_tokenizer.h"
-#include "tools/options/commands.h"
+#include "tools/options/command_line.h"
 #include "tools/options/config_fields.h"
 #include "tools/options/help.h"
 #include "tools/options/options.h"

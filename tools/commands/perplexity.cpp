@@ -15,7 +15,7 @@
 #include "tools/commands/score_tokens.h"
 #include "tools/commands/scored_texts.h"
 #include "tools/options/choose_tokenizer.h"
-#include "tools/options/commands.h"
+#include "tools/options/command_line.h"
 #include "tools/options/help.h"
 #include "tools/options/load_llm.h"
 #include "tools/terminal/interrupt.h"

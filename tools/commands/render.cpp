@@ -9,7 +9,7 @@
 #include "runtime/tokenizer/files.h"
 #include "runtime/tokenizer/tokenizer.h"
 #include "tools/options/choose_tokenizer.h"
-#include "tools/options/commands.h"
+#include "tools/options/command_line.h"
 #include "tools/options/help.h"
 #include "tools/options/lines.h"
 #include "tools/options/options.h"

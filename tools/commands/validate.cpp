@@ -9,7 +9,7 @@
 #include <vector>
 
 #include "runtime/grammar/state.h"
-#include "tools/options/commands.h"
+#include "tools/options/command_line.h"
 #include "tools/options/grammar_options.h"
 #include "tools/options/help.h"
 #include "tools/options/lines.h"

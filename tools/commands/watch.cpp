@@ -20,7 +20,7 @@
 #include "tools/commands/scored_texts.h"
 #include "tools/options/checkpoint_choice.h"
 #include "tools/options/choose_tokenizer.h"
-#include "tools/options/commands.h"
+#include "tools/options/command_line.h"
 #include "tools/options/generation_options.h"
 #include "tools/options/help.h"
 #include "tools/options/load_llm.h"

@@ -4,9 +4,9 @@
 
 #include "runtime/tokenizer/files.h"
 #include "runtime/tokenizer/tokenizer_generation.h"
+#include "tools/options/command_line.h"
 #include "tools/options/help.h"
 #include "tools/options/options.h"
-#include "tools/options/setting_options.h"
 #include "tools/terminal/language.h"
 #include "tools/terminal/note.h"
 #include "weights/base/error.h"

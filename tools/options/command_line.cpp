@@ -11,7 +11,6 @@
 #include "tools/terminal/interrupt.h"
 #include "tools/terminal/language.h"
 #include "tools/terminal/standard_output.h"
-#include "weights/base/error.h"
 #include "weights/base/suggestion.h"
 
 namespace minimind {
@@ -44,6 +43,38 @@ constexpr NamedCommand all_commands[] = {
      "训练时查看文件夹中各检查点的进步", add_watch},
     {"bench", "measure the speed of prompts and decoding", "测量预填充和解码的速度", add_bench},
 };
+
+std::string_view options_of(Setting setting) {
+  switch (setting) {
+    case Setting::none:
+      return "";
+    case Setting::model:
+      return "--model";
+    case Setting::identity:
+      return "--model, --lora, --type, --rope-scaling and --compute";
+    case Setting::lora:
+      return "--lora";
+    case Setting::config:
+      return "--config";
+    case Setting::heads:
+      return "--heads and --kv-heads, or --config";
+    case Setting::experts:
+      return "--experts-per-token";
+    case Setting::rope_scaling:
+      return "--rope-scaling";
+    case Setting::arithmetic:
+      return "--type bf16 or --compute f32";
+    case Setting::compute:
+      return "--compute";
+    case Setting::context:
+      return "--ctx-size";
+    case Setting::kv_type:
+      return "--kv-type";
+    case Setting::tokenizer:
+      return "--tokenizer";
+  }
+  return "";
+}
 
 // Returns the --help call to name in a usage error.
 std::string call_for_help(const CLI::App& app) {
@@ -115,6 +146,11 @@ int CommandLine::run(std::vector<std::string> arguments) {
   }
   write_output(app_->help());
   return 0;
+}
+
+std::string message_of(const Error& error) {
+  const std::string_view options = options_of(error.setting());
+  return options.empty() ? error.what() : fmt::format("{} ({})", error.what(), options);
 }
 
 }  // namespace minimind

@@ -1,13 +1,34 @@
 #pragma once
 
+#include <functional>
 #include <memory>
 #include <string>
 #include <utility>
 #include <vector>
 
-#include "tools/options/commands.h"
+#include "tools/options/command_options.h"
+#include "weights/base/error.h"
 
 namespace minimind {
+
+// Each function adds the options of one command to `command`. After the command line has been parsed, the returned
+// function runs the command and returns the exit status; it throws Error and UsageError.
+using Command = std::function<int()>;
+
+Command add_generate(CommandOptions& command);
+Command add_chat(CommandOptions& command);
+Command add_inspect(CommandOptions& command);
+Command add_logits(CommandOptions& command);
+Command add_compare(CommandOptions& command);
+Command add_perplexity(CommandOptions& command);
+Command add_tokenize(CommandOptions& command);
+Command add_render(CommandOptions& command);
+Command add_validate(CommandOptions& command);
+Command add_convert(CommandOptions& command);
+Command add_batch(CommandOptions& command);
+Command add_serve(CommandOptions& command);
+Command add_watch(CommandOptions& command);
+Command add_bench(CommandOptions& command);
 
 // The command line: all commands with their options.
 class CommandLine {
@@ -25,5 +46,9 @@ class CommandLine {
   std::unique_ptr<CLI::App> app_;
   std::vector<std::pair<CLI::App*, Command>> commands_;
 };
+
+// Returns the message of an error, followed by the options for its setting: "...; state the two numbers (--heads and
+// --kv-heads, or --config)".
+std::string message_of(const Error& error);
 
 }  // namespace minimind

@@ -6,7 +6,6 @@
 #include <map>
 #include <utility>
 
-#include "tools/options/setting_options.h"
 #include "tools/terminal/language.h"
 #include "weights/io/json_fields.h"
 #include "weights/model/config_json.h"
@@ -16,6 +15,13 @@ namespace minimind {
 namespace {
 
 using Json = nlohmann::ordered_json;
+
+std::string_view option_of_field(std::string_view field) {
+  if (field == "num_attention_heads") return "--heads";
+  if (field == "num_key_value_heads") return "--kv-heads";
+  if (field == "num_experts_per_tok") return "--experts-per-token";
+  return "--rope-scaling";
+}
 
 Json rope_scaling_value(const std::optional<RopeScaling>& scaling) {
   if (!scaling) return nullptr;
@@ -35,6 +41,17 @@ bool changes_logits(std::string_view field) {
 }
 
 }  // namespace
+
+Fact source_of(std::string_view field, const ConfigSource& source) {
+  switch (source.kind) {
+    case ConfigSource::Kind::caller:
+      return Fact("{}", option_of_field(field));
+    case ConfigSource::Kind::assumed:
+      return Fact("assumed: {}", source.detail);
+    default:
+      return source.detail;
+  }
+}
 
 std::vector<ConfigField> config_fields(const Checkpoint& checkpoint) {
   const Config& config = checkpoint.config;

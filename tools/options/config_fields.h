@@ -2,11 +2,16 @@
 
 #include <nlohmann/json.hpp>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "weights/checkpoint/open_checkpoint.h"
 
 namespace minimind {
+
+// Returns the source of a Config field's value: "rows of embed_tokens", "config.json", "--heads", "assumed: what v2
+// uses".
+Fact source_of(std::string_view field, const ConfigSource& source);
 
 // One hyper-parameter, for people and programs.
 struct ConfigField {

@@ -7,7 +7,7 @@
 #include <vector>
 
 #include "tools/http/server.h"
-#include "tools/options/commands.h"
+#include "tools/options/command_line.h"
 #include "tools/options/generation_options.h"
 #include "tools/options/help.h"
 #include "tools/options/option_checks.h"

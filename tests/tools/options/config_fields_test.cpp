@@ -8,7 +8,6 @@
 
 #include "tests/support/golden.h"
 #include "tests/support/stored.h"
-#include "tools/options/setting_options.h"
 #include "weights/checkpoint/open_checkpoint.h"
 
 namespace minimind {
