@@ -3,10 +3,9 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cassert>
 #include <nlohmann/json.hpp>
 #include <string_view>
-
-#include "tools/bench/statistics.h"
 
 namespace minimind {
 namespace {
@@ -116,6 +115,14 @@ Json json_of(const BenchReport& report, const BenchResult& result) {
 }
 
 }  // namespace
+
+Spread spread_of(std::vector<double> samples) {
+  assert(!samples.empty());
+  std::sort(samples.begin(), samples.end());
+  const std::size_t middle = samples.size() / 2;
+  const double median = samples.size() % 2 == 1 ? samples[middle] : (samples[middle - 1] + samples[middle]) / 2;
+  return {.median = median, .least = samples.front(), .most = samples.back()};
+}
 
 std::string name_of(const BenchTest& test) {
   if (test.kind == BenchKind::prompt) return fmt::format("prompt {}", test.tokens);

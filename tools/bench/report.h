@@ -10,6 +10,15 @@
 
 namespace minimind {
 
+// A summary of repeated measurements. The median ignores runs that other programs disturbed.
+struct Spread {
+  double median;  // of an even number of samples, the mean of the middle two
+  double least, most;
+};
+
+// Summarizes samples, at least one.
+Spread spread_of(std::vector<double> samples);
+
 enum class BenchKind { prompt, decode };
 
 // A test: a prompt of `tokens` tokens with the logits of the last, or `tokens` tokens of each of `texts` texts, decoded

@@ -5,8 +5,8 @@
 #include <nlohmann/json.hpp>
 #include <span>
 
-#include "tools/commands/distribution.h"
 #include "tools/commands/npy.h"
+#include "tools/commands/statistics.h"
 #include "tools/options/command_line.h"
 #include "tools/options/help.h"
 #include "tools/options/load_llm.h"

@@ -9,7 +9,6 @@
 #include "runtime/tokenizer/tokenizer_gguf.h"
 #include "runtime/tokenizer/tokenizer_json_writer.h"
 #include "tools/commands/chosen_types.h"
-#include "tools/commands/lost_settings.h"
 #include "tools/commands/output_folder.h"
 #include "tools/options/choose_tokenizer.h"
 #include "tools/options/command_line.h"
@@ -30,8 +29,10 @@
 #include "weights/export/state_dict.h"
 #include "weights/gguf/writer.h"
 #include "weights/huggingface/safetensors_writer.h"
+#include "weights/io/json_fields.h"
 #include "weights/io/path.h"
 #include "weights/io/text_file.h"
+#include "weights/model/infer_config.h"
 #include "weights/tensor/weight_types.h"
 #include "weights/torch/pth_writer.h"
 
@@ -206,6 +207,36 @@ Written write_gguf_file(const Conversion& conversion) {
   write_gguf(file, model.metadata, model.tensors, conversion.threads);
   file.commit();
   return {localized("GGUF, architecture {}", model.architecture), {out}};
+}
+
+// Returns the config with which the checkpoint would be read back.
+Checkpoint read_back(const Checkpoint& checkpoint) {
+  CanonicalTensors canonical{
+      .tensors = checkpoint.tensors, .style = NamingStyle::hugging_face, .skipped = {}, .other_modalities = {}};
+  if (rope_layout(checkpoint.config.family) == RopeLayout::adjacent_pairs) canonical.style = NamingStyle::v1;
+  InferredConfig inferred = infer_config(canonical, std::nullopt, {}, "it");
+  Checkpoint result;
+  result.config = std::move(inferred.config);
+  result.sources = std::move(inferred.sources);
+  return result;
+}
+
+// Returns the settings that a .pth, which has only tensors, loses: each hyper-parameter with another value when the
+// file is read without options, such as "num_experts_per_tok is 2, not 1". Returns the reason alone if the file could
+// not be read at all. The end of text is omitted if a tokenizer defines it.
+std::vector<Fact> lost_settings(const Checkpoint& checkpoint) {
+  std::vector<Fact> lost;
+  try {
+    const auto kept = config_fields(read_back(checkpoint));
+    const auto meant = config_fields(checkpoint);
+    for (std::size_t i = 0; i < meant.size(); ++i) {
+      if (meant[i].name == "family" || meant[i].value == kept[i].value) continue;
+      lost.push_back(Fact("{} is {}, not {}", meant[i].name, dump_json(meant[i].value), dump_json(kept[i].value)));
+    }
+  } catch (const Error& error) {
+    lost.push_back(Fact("{}", error.what()));
+  }
+  return lost;
 }
 
 Written write_pth_file(const Conversion& conversion) {

@@ -7,7 +7,7 @@
 #include <cmath>
 #include <optional>
 
-#include "tools/commands/distribution.h"
+#include "tools/commands/statistics.h"
 #include "tools/terminal/interrupt.h"
 #include "tools/terminal/language.h"
 #include "tools/terminal/progress.h"
@@ -157,14 +157,6 @@ TokenScores score_tokens(const LLM& model, const LLM* against, std::span<const s
     // The scores so far are the result.
   }
   return scorer.scores();
-}
-
-double quantile(std::vector<double> values, double fraction) {
-  std::sort(values.begin(), values.end());
-  const double rank = fraction * static_cast<double>(values.size() - 1);
-  const auto below = static_cast<std::size_t>(rank);
-  const std::size_t above = std::min(below + 1, values.size() - 1);
-  return std::lerp(values[below], values[above], rank - static_cast<double>(below));
 }
 
 }  // namespace minimind

@@ -43,8 +43,4 @@ TokenScores score_tokens(const LLM& model, const LLM* against, std::span<const s
 // Returns how many tokens the windows score.
 std::size_t scored_tokens(std::span<const Window> windows, const std::vector<bool>& scored = {});
 
-// Returns the value below which `fraction` of the values are, interpolated linearly between neighbours as
-// numpy.percentile does. Requires at least one value.
-double quantile(std::vector<double> values, double fraction);
-
 }  // namespace minimind

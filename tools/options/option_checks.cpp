@@ -58,6 +58,13 @@ std::string canonical_type(const std::string& given) {
   return found == names.end() ? name : found->second;
 }
 
+// Returns a value outside CLI11 as its check leaves it. Throws UsageError naming `option`.
+std::string checked(const std::string& option, std::string value, const OptionCheck& check) {
+  const std::string error = check(value);
+  if (!error.empty()) throw UsageError(fmt::format("{}: {}", option, error));
+  return value;
+}
+
 }  // namespace
 
 std::string not_empty(const std::string& value) {
@@ -92,12 +99,33 @@ OptionCheck whole_number(std::uint64_t least, std::uint64_t most) {
   };
 }
 
-std::uint64_t parse_whole_number(const std::string& option, const std::string& text, std::uint64_t least,
-                                 std::uint64_t most) {
-  std::string value = text;
-  const std::string error = whole_number(least, most)(value);
-  if (!error.empty()) throw UsageError(fmt::format("{}: {}", option, error));
-  return *parse<std::uint64_t>(value);
+std::vector<std::string> parse_list(const std::string& text, const std::string& option) {
+  if (text.empty()) throw UsageError(fmt::format("{}: the value is empty", option));
+  std::vector<std::string> parts;
+  for (std::size_t at = 0; at <= text.size();) {
+    const std::size_t end = std::min(text.find(',', at), text.size());
+    std::string part = text.substr(at, end - at);
+    if (part.empty()) throw UsageError(fmt::format("{} {}: a value is empty", option, quote(text)));
+    if (std::find(parts.begin(), parts.end(), part) != parts.end()) {
+      throw UsageError(fmt::format("{} {}: {} is repeated", option, quote(text), quote(part)));
+    }
+    parts.push_back(std::move(part));
+    at = end + 1;
+  }
+  return parts;
+}
+
+std::vector<std::size_t> parse_counts(const std::string& text, const std::string& option, std::size_t least,
+                                      std::size_t most) {
+  std::vector<std::size_t> counts;
+  for (const std::string& part : parse_list(text, option)) {
+    const std::size_t count = *parse<std::size_t>(checked(option, part, whole_number(least, most)));
+    if (std::find(counts.begin(), counts.end(), count) != counts.end()) {
+      throw UsageError(fmt::format("{} {}: {} is repeated", option, quote(text), count));
+    }
+    counts.push_back(count);
+  }
+  return counts;
 }
 
 OptionCheck one_of(std::vector<std::string> names) {
@@ -118,10 +146,7 @@ OptionCheck type_name(std::vector<std::string> types) {
 
 std::string parse_type_name(const std::string& option, const std::string& given,
                             const std::vector<std::string>& types) {
-  std::string name = given;
-  const std::string error = type_name(types)(name);
-  if (!error.empty()) throw UsageError(fmt::format("{}: {}", option, error));
-  return name;
+  return checked(option, given, type_name(types));
 }
 
 void require_two_files(const std::string& option, const std::string& path, const std::string& other_option,

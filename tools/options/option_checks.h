@@ -23,9 +23,12 @@ std::string not_negative(const std::string& value);
 // A whole number in decimal digits, for Option::transform().
 OptionCheck whole_number(std::uint64_t least, std::uint64_t most);
 
-// Parses such a number outside CLI11. Throws UsageError naming `option`.
-std::uint64_t parse_whole_number(const std::string& option, const std::string& text, std::uint64_t least,
-                                 std::uint64_t most);
+// Splits a list such as "f16,q8_0". Throws UsageError, naming `option`, if a part is empty or repeated.
+std::vector<std::string> parse_list(const std::string& text, const std::string& option);
+
+// Parses a list such as "1,2". Also throws UsageError if a part is not a whole number in [least, most].
+std::vector<std::size_t> parse_counts(const std::string& text, const std::string& option, std::size_t least,
+                                      std::size_t most);
 
 // One of `names`, for Option::transform().
 OptionCheck one_of(std::vector<std::string> names);

@@ -137,5 +137,14 @@ TEST(BenchReport, JsonHasEverySampleInBasicUnits) {
   EXPECT_EQ(json["limits"][5]["operations_per_second"]["median"], 250e9);
 }
 
+TEST(SpreadOf, GivesTheMedian) {
+  const Spread odd = spread_of({5, 1, 100});
+  EXPECT_EQ(odd.median, 5);
+  EXPECT_EQ(odd.least, 1);
+  EXPECT_EQ(odd.most, 100);
+  EXPECT_EQ(spread_of({4, 1, 2, 100}).median, 3);
+  EXPECT_EQ(spread_of({7}).median, 7);
+}
+
 }  // namespace
 }  // namespace minimind

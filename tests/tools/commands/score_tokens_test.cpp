@@ -59,15 +59,5 @@ TEST(SlidingWindows, ScoreEachTokenExceptTheFirstOnce) {
   }
 }
 
-// numpy.percentile([5, 1, 4, 2], [0, 50, 99, 100]) is [1, 3, 4.97, 5].
-TEST(Quantile, IsInterpolatedAsNumpyDoes) {
-  const std::vector<double> values{5, 1, 4, 2};
-  EXPECT_DOUBLE_EQ(quantile(values, 0), 1);
-  EXPECT_DOUBLE_EQ(quantile(values, 0.5), 3);
-  EXPECT_DOUBLE_EQ(quantile(values, 0.99), 4.97);
-  EXPECT_DOUBLE_EQ(quantile(values, 1), 5);
-  EXPECT_DOUBLE_EQ(quantile({7}, 0.99), 7);
-}
-
 }  // namespace
 }  // namespace minimind

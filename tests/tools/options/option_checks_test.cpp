@@ -11,6 +11,8 @@
 namespace minimind {
 namespace {
 
+using Counts = std::vector<std::size_t>;
+
 std::string complaint_about(const OptionCheck& check, std::string value) {
   return check(value);
 }
@@ -83,6 +85,43 @@ TEST(OptionChecks, AnUnknownTypeListsTheTypes) {
   } catch (const UsageError& error) {
     EXPECT_STREQ(error.what(), "--kv-type: 'bf16' is unknown, expected f32, f16 or q8_0; did you mean f16?");
   }
+}
+
+TEST(ParseList, SplitsAtCommas) {
+  EXPECT_EQ(parse_list("f16,q8_0", "--type"), (std::vector<std::string>{"f16", "q8_0"}));
+  EXPECT_EQ(parse_list("f16", "--type"), std::vector<std::string>{"f16"});
+}
+
+TEST(ParseList, RejectsEmptyPartsAndRepetitions) {
+  for (const char* text : {"", ",", "f16,", ",f16", "f16,,q8_0", "f16,q8_0,f16"}) {
+    EXPECT_THROW(parse_list(text, "--type"), UsageError) << text;
+  }
+}
+
+TEST(ParseCounts, ReadsNumbersInTheirRange) {
+  EXPECT_EQ(parse_counts("1,2,16", "--threads", 1, 16), (Counts{1, 2, 16}));
+  EXPECT_EQ(parse_counts("0", "--depth", 0, 9), Counts{0});
+}
+
+TEST(ParseCounts, RejectsAndNamesAnythingElse) {
+  for (const char* text : {"", "0", "17", "-1", "+1", "1.5", "1e1", "x", " 1", "1,", "1,01", "99999999999999999999"}) {
+    EXPECT_THROW(parse_counts(text, "--threads", 1, 16), UsageError) << text;
+  }
+  const auto complaint_about = [](const char* text) -> std::string {
+    try {
+      parse_counts(text, "--threads", 1, 16);
+    } catch (const UsageError& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(complaint_about("2,two"), "--threads: 'two' is not a whole number, expected one from 1 to 16");
+  EXPECT_EQ(complaint_about("0"), "--threads: 0 is too small, expected a whole number from 1 to 16");
+  EXPECT_EQ(complaint_about("-1"), "--threads: -1 is too small, expected a whole number from 1 to 16");
+  EXPECT_EQ(complaint_about("99999999999999999999"),
+            "--threads: 99999999999999999999 is too large, expected a whole number from 1 to 16");
+  EXPECT_EQ(complaint_about("1e1"), "--threads: '1e1' is not a whole number, expected one from 1 to 16; write 10");
+  EXPECT_EQ(complaint_about(""), "--threads: the value is empty");
 }
 
 }  // namespace

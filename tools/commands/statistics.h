@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <optional>
 #include <span>
 #include <vector>
 
@@ -30,5 +31,27 @@ class Distribution {
   double log_sum_ = 0;
   std::size_t top1_ = 0;
 };
+
+// The values of one group: of a text, or of a window of a long one.
+struct GroupSum {
+  double sum = 0;
+  std::size_t count = 0;
+};
+
+struct Interval {
+  double low, high;
+};
+
+inline constexpr std::size_t fewest_groups = 10;  // below, an interval would say more about its assumptions
+
+// Returns the 95 % confidence interval of the mean over all values, for values that depend on each other within a group
+// but not between groups: the groups are the sample, and the mean is the ratio of their sums to their counts, whose
+// variance is that of the sums' residuals (Cochran, Sampling Techniques, section 6.4). Its quantile is Student's for
+// one degree of freedom less than there are groups. std::nullopt for fewer than fewest_groups with values.
+std::optional<Interval> interval_of_mean(std::span<const GroupSum> groups);
+
+// Returns the value below which `fraction` of the values are, interpolated linearly between neighbours as
+// numpy.percentile does. Requires at least one value.
+double quantile(std::vector<double> values, double fraction);
 
 }  // namespace minimind
