@@ -4,7 +4,7 @@
 #include <functional>
 
 #include "tools/chat/actions.h"
-#include "tools/terminal/signals.h"
+#include "tools/terminal/interrupt.h"
 
 namespace minimind {
 

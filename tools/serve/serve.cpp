@@ -19,7 +19,6 @@
 #include "tools/serve/task_thread.h"
 #include "tools/terminal/language.h"
 #include "tools/terminal/note.h"
-#include "tools/terminal/standard_error.h"
 #include "tools/terminal/standard_output.h"
 #include "weights/io/path.h"
 

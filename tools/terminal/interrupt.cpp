@@ -40,6 +40,27 @@ void note_or_exit(int signal) {
   _exit(status_after_signal(signal));
 }
 
+TerminalSignals signals;
+static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free);
+
+void note_signal(int signal) {
+  switch (signal) {
+    case SIGINT:
+      signals.interrupted = true;
+      break;
+    case SIGWINCH:
+      signals.resized = true;
+      break;
+    case SIGTSTP:
+      signals.suspended = true;
+      break;
+    default:
+      signals.ended = signal;
+      signals.interrupted = true;
+      wake_to_end(signal);
+  }
+}
+
 }  // namespace
 
 void handle_signal(int signal, void (*handler)(int)) {
@@ -100,6 +121,19 @@ bool must_end() noexcept {
 
 int interrupted_status() {
   return status_after_signal(must_end() ? first_signal.load() : SIGINT);
+}
+
+TerminalSignals& watch_terminal_signals() {
+  for (const int signal : {SIGINT, SIGTERM, SIGHUP, SIGWINCH}) handle_signal(signal, note_signal);
+  return signals;
+}
+
+void catch_suspend() {
+  handle_signal(SIGTSTP, note_signal);
+}
+
+void release_suspend() {
+  handle_signal(SIGTSTP, SIG_DFL);
 }
 
 }  // namespace minimind

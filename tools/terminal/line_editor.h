@@ -6,10 +6,10 @@
 #include <string>
 #include <vector>
 
+#include "tools/terminal/interrupt.h"
 #include "tools/terminal/line_edit.h"
 #include "tools/terminal/line_keys.h"
 #include "tools/terminal/line_screen.h"
-#include "tools/terminal/signals.h"
 #include "tools/terminal/terminal.h"
 
 namespace minimind {

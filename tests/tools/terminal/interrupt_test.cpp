@@ -14,7 +14,6 @@
 
 #include "tests/support/end_child.h"
 #include "tools/terminal/note.h"
-#include "tools/terminal/signals.h"
 #include "tools/terminal/standard_output.h"
 
 namespace minimind {

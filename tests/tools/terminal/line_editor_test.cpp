@@ -7,7 +7,7 @@
 #include <thread>
 
 #include "tests/support/pseudo_terminal.h"
-#include "tools/terminal/signals.h"
+#include "tools/terminal/interrupt.h"
 #include "weights/base/held_signals.h"
 
 namespace minimind {

@@ -1,4 +1,4 @@
-#include "tools/terminal/standard_error.h"
+#include "tools/terminal/note.h"
 
 #include <fmt/format.h>
 #include <poll.h>

@@ -1,4 +1,3 @@
-#include "tools/terminal/standard_error.h"
 
 #include <gtest/gtest.h>
 #include <unistd.h>
