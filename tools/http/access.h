@@ -1,11 +1,14 @@
 #pragma once
 
+#include <array>
+#include <cstddef>
 #include <optional>
 #include <string>
+#include <string_view>
+#include <vector>
 
-#include "tools/http/failure.h"
+#include "tools/http/head.h"
 #include "tools/http/http.h"
-#include "tools/http/keys.h"
 #include "tools/http/settings.h"
 
 namespace minimind {
@@ -17,6 +20,22 @@ struct HttpAccessRequest {
   bool is_http_1_1;
   bool checks_host;  // whether the client reached an address that only this machine reaches
 };
+
+// The keys that clients may send. Only their hashes are kept, and comparing takes the same time for every given key.
+class HttpKeys {
+ public:
+  explicit HttpKeys(const std::vector<std::string>& keys);
+
+  bool empty() const { return hashes_.empty(); }
+  bool contains(std::string_view given) const;
+
+ private:
+  std::vector<std::array<std::byte, 32>> hashes_;
+};
+
+// Reads a file of keys, one per line; skips empty lines. Throws Error if the file cannot be read, has no key, or if a
+// key has a byte that is not visible ASCII. Never shows a key.
+std::vector<std::string> read_http_keys(const std::string& path);
 
 // Decides who may use a server.
 class HttpAccess {

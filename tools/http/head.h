@@ -9,6 +9,16 @@
 
 namespace minimind {
 
+// The reason for which a request is rejected, and the status of the answer.
+struct HttpFailure {
+  int status;
+  std::string code;     // for programs, such as "host_not_allowed"
+  std::string message;  // for people: one line, ASCII
+};
+
+// Returns the failure as a body in the shape of OpenAI's errors: {"error": {"message", "type", "param", "code"}}.
+std::string http_error_body(const HttpFailure& failure);
+
 // The status line and header fields of an answer.
 struct HttpHead {
   int status = 200;

@@ -6,7 +6,7 @@
 #include <optional>
 #include <string_view>
 
-#include "tools/http/failure.h"
+#include "tools/http/head.h"
 #include "tools/http/http.h"
 
 namespace minimind {

@@ -4,7 +4,7 @@
 
 #include <algorithm>
 
-#include "tools/http/failure.h"
+#include "tools/http/head.h"
 #include "weights/base/text.h"
 
 namespace minimind {

@@ -3,10 +3,16 @@
 #include <fmt/core.h>
 
 #include <cmath>
+#include <cstddef>
+#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <variant>
 
+#include "runtime/grammar/gbnf.h"
+#include "runtime/grammar/work.h"
+#include "runtime/json_schema/schema_cache.h"
 #include "tools/openai/request_error.h"
+#include "weights/base/error.h"
 #include "weights/base/quote.h"
 
 namespace minimind {
@@ -16,6 +22,10 @@ namespace {
 int least_word(std::string_view name) {
   return name == "num_predict" ? -2 : name == "top_k" ? -1 : 0;
 }
+
+// About a millisecond.
+constexpr std::size_t most_brief_steps = 100'000;
+constexpr std::size_t most_brief_symbols = 5'000;
 
 }  // namespace
 
@@ -111,6 +121,25 @@ void BodyFields::reject_the_rest() const {
 
 void BodyFields::throw_own(const std::string& message, const std::string& field) const {
   throw RequestError(message, field);
+}
+
+std::shared_ptr<const Grammar> schema_grammar(const ChatJson& schema, const std::string& source, bool open) {
+  static JsonSchemaCache known;
+  JsonSchemaOptions options;
+  options.closed = !open;
+  if (!BriefWork::expected()) return known.grammar(schema, source, options);
+  if (auto grammar = known.grammar(schema, source, options, most_brief_steps)) return grammar;
+  throw LongWork();
+}
+
+std::shared_ptr<const Grammar> gbnf_grammar(const std::string& text, const std::string& source) {
+  const WorkLimit limit(BriefWork::expected() ? most_brief_symbols : SIZE_MAX, source);
+  try {
+    return std::make_shared<const Grammar>(parse_grammar(text, source));
+  } catch (const Error&) {
+    if (BriefWork::expected() && limit.exceeded()) throw LongWork();
+    throw;
+  }
 }
 
 }  // namespace minimind

@@ -10,7 +10,6 @@
 #include "runtime/chat/message_json.h"
 #include "tools/openai/body_fields.h"
 #include "tools/openai/request_error.h"
-#include "tools/openai/schema_grammar.h"
 #include "weights/base/quote.h"
 
 namespace minimind {

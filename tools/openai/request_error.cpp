@@ -2,6 +2,7 @@
 
 #include <map>
 #include <nlohmann/json.hpp>
+#include <utility>
 
 namespace minimind {
 namespace {
@@ -10,6 +11,8 @@ std::string_view type_of(int status) {
   if (status >= 500) return "server_error";
   return status == 429 ? "rate_limit_error" : "invalid_request_error";
 }
+
+thread_local bool is_brief = false;
 
 }  // namespace
 
@@ -33,6 +36,20 @@ ChatJson error_json(const RequestError& error) {
 
 std::string error_body(const RequestError& error) {
   return json_line(error_json(error));
+}
+
+BriefWork::BriefWork() : before_(std::exchange(is_brief, true)) {}
+
+BriefWork::~BriefWork() {
+  is_brief = before_;
+}
+
+bool BriefWork::expected() {
+  return is_brief;
+}
+
+void begin_long_work() {
+  if (is_brief) throw LongWork();
 }
 
 }  // namespace minimind

@@ -6,6 +6,8 @@
 #include "runtime/chat/chat_json.h"
 #include "weights/base/error.h"
 
+#pragma once
+
 namespace minimind {
 
 // What is wrong with one request. The other requests go on.
@@ -42,5 +44,26 @@ ChatJson error_json(const RequestError& error);
 
 // The same on one line.
 std::string error_body(const RequestError& error);
+
+// Thrown on a thread with BriefWork by a request that takes long: it is to be done again on another thread.
+struct LongWork {};
+
+// While this lives, its thread is for brief work: others wait for it.
+class BriefWork {
+ public:
+  BriefWork();
+  BriefWork(const BriefWork&) = delete;
+  BriefWork& operator=(const BriefWork&) = delete;
+  ~BriefWork();
+
+  // Returns true if this thread is for brief work.
+  static bool expected();
+
+ private:
+  const bool before_;
+};
+
+// Throws LongWork if this thread is for brief work.
+void begin_long_work();
 
 }  // namespace minimind

@@ -10,7 +10,6 @@
 
 #include "runtime/text/utf8.h"
 #include "tools/openai/body_fields.h"
-#include "tools/openai/long_work.h"
 #include "tools/openai/request_error.h"
 #include "tools/serve/completion.h"
 #include "tools/serve/metrics.h"

@@ -3,7 +3,7 @@
 #include <algorithm>
 #include <chrono>
 
-#include "tools/http/keys.h"
+#include "tools/http/access.h"
 #include "tools/http/target.h"
 #include "tools/options/help.h"
 #include "tools/options/option_checks.h"

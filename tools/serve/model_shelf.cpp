@@ -12,7 +12,6 @@
 #include <utility>
 #include <vector>
 
-#include "tools/openai/long_work.h"
 #include "tools/openai/request_error.h"
 #include "tools/options/checkpoint_choice.h"
 #include "tools/terminal/language.h"

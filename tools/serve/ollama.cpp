@@ -14,7 +14,6 @@
 #include "runtime/chat/answer_parser.h"
 #include "runtime/chat/message_json.h"
 #include "tools/openai/body_fields.h"
-#include "tools/openai/schema_grammar.h"
 #include "tools/openai/tool_choice.h"
 #include "weights/io/sha256.h"
 

@@ -41,7 +41,6 @@ void note_or_exit(int signal) {
 }
 
 TerminalSignals signals;
-static_assert(std::atomic<bool>::is_always_lock_free && std::atomic<int>::is_always_lock_free);
 
 void note_signal(int signal) {
   switch (signal) {

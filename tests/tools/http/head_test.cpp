@@ -6,8 +6,6 @@
 #include <stdexcept>
 #include <string>
 
-#include "tools/http/failure.h"
-
 namespace minimind {
 namespace {
 

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "tools/http/failure.h"
+#include "tools/http/head.h"
 
 namespace minimind {
 namespace {

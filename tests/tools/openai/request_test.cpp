@@ -8,9 +8,8 @@
 #include <vector>
 
 #include "tests/support/cases.h"
-#include "tools/openai/long_work.h"
+#include "tools/openai/body_fields.h"
 #include "tools/openai/request_error.h"
-#include "tools/openai/schema_grammar.h"
 #include "weights/base/error.h"
 
 namespace minimind {

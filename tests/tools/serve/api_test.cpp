@@ -21,9 +21,8 @@
 #include "tests/support/cases.h"
 #include "tests/support/fake_answer.h"
 #include "tests/support/temporary_folder.h"
-#include "tools/openai/long_work.h"
+#include "tools/openai/body_fields.h"
 #include "tools/openai/request_error.h"
-#include "tools/openai/schema_grammar.h"
 #include "tools/terminal/language.h"
 
 namespace minimind {
