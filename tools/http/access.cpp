@@ -23,11 +23,6 @@ std::array<std::byte, 32> hash_of(std::string_view text) {
   return sha.digest();
 }
 
-const std::string* field(const HttpRequest& request, const char* name) {
-  const auto found = request.headers.find(name);
-  return found == request.headers.end() ? nullptr : &found->second;
-}
-
 bool contains(const std::vector<std::string>& values, const std::string& value) {
   return std::find(values.begin(), values.end(), value) != values.end();
 }
@@ -38,6 +33,11 @@ std::string_view bearer_key(std::string_view authorization) {
   if (lower_case(authorization.substr(0, scheme.size())) != scheme) return {};
   const std::size_t start = authorization.find_first_not_of(' ', scheme.size());
   return start == std::string_view::npos ? std::string_view() : authorization.substr(start);
+}
+
+HttpFailure other_origin() {
+  return {403, "origin_not_allowed",
+          "request: comes from a web page of another origin; to allow it, start the server with --cors ORIGIN"};
 }
 
 bool changes_something(const HttpRequest& request) {
@@ -85,16 +85,14 @@ std::optional<HttpFailure> HttpAccess::reject(const HttpAccessRequest& access) c
   if (auto failure = reject_host(access)) return failure;
   const HttpRequest& request = access.request;
   if (request.method == "OPTIONS") return std::nullopt;
-  const std::string* site = field(request, "sec-fetch-site");
-  const std::string* origin = field(request, "origin");
+  const std::string* site = request.header("sec-fetch-site");
+  const std::string* origin = request.header("origin");
   const bool from_elsewhere = site && *site != "same-origin" && *site != "none";
   if (from_elsewhere && changes_something(request) && !(origin && allows_origin(*origin))) {
-    return HttpFailure{403, "origin_not_allowed",
-                       "request: comes from a web page of another origin; to allow it, start the server with "
-                       "--cors ORIGIN"};
+    return other_origin();
   }
   if (keys_.empty() || is_public(request)) return std::nullopt;
-  const std::string* authorization = field(request, "authorization");
+  const std::string* authorization = request.header("authorization");
   if (!authorization) {
     return HttpFailure{401, "missing_api_key", "request: has no API key, expected 'Authorization: Bearer KEY'"};
   }
@@ -103,7 +101,7 @@ std::optional<HttpFailure> HttpAccess::reject(const HttpAccessRequest& access) c
 }
 
 std::optional<HttpFailure> HttpAccess::reject_host(const HttpAccessRequest& access) const {
-  const std::string* host = field(access.request, "host");
+  const std::string* host = access.request.header("host");
   if (!host && access.is_http_1_1) {
     return HttpFailure{400, "missing_host", "request: has no Host field, which HTTP/1.1 requires"};
   }
@@ -137,7 +135,7 @@ HttpHeaders HttpAccess::cors_headers(const HttpRequest& request) const {
   if (settings_.cors_origins.empty()) return {};
   HttpHeaders headers;
   const bool any = contains(settings_.cors_origins, "*");
-  const std::string* origin = field(request, "origin");
+  const std::string* origin = request.header("origin");
   if (origin && allows_origin(*origin)) {
     headers.emplace_back("Access-Control-Allow-Origin", any ? "*" : *origin);
     headers.emplace_back("Access-Control-Expose-Headers", "Retry-After");
@@ -147,20 +145,18 @@ HttpHeaders HttpAccess::cors_headers(const HttpRequest& request) const {
 }
 
 bool HttpAccess::is_preflight(const HttpRequest& request) {
-  return request.method == "OPTIONS" && field(request, "origin") && field(request, "access-control-request-method");
+  return request.method == "OPTIONS" && request.header("origin") && request.header("access-control-request-method");
 }
 
 std::optional<HttpFailure> HttpAccess::answer_preflight(const HttpRequest& request, HttpHeaders& headers) const {
-  if (!allows_origin(*field(request, "origin"))) {
-    return HttpFailure{403, "origin_not_allowed",
-                       "request: comes from a web page of another origin; to allow it, start the server with "
-                       "--cors ORIGIN"};
+  if (!allows_origin(*request.header("origin"))) {
+    return other_origin();
   }
   headers.emplace_back("Access-Control-Allow-Methods", "GET, HEAD, POST");
   headers.emplace_back("Access-Control-Max-Age", "600");
-  const std::string* wanted = field(request, "access-control-request-headers");
+  const std::string* wanted = request.header("access-control-request-headers");
   if (wanted && is_field_name_list(*wanted)) headers.emplace_back("Access-Control-Allow-Headers", *wanted);
-  if (field(request, "access-control-request-private-network")) {
+  if (request.header("access-control-request-private-network")) {
     headers.emplace_back("Access-Control-Allow-Private-Network", "true");
   }
   return std::nullopt;

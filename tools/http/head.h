@@ -16,6 +16,9 @@ struct HttpFailure {
   std::string message;  // for people: one line, ASCII
 };
 
+// Returns the reason phrase of a status, such as "Not Found".
+std::string_view http_reason(int status);
+
 // Returns the failure as a body in the shape of OpenAI's errors: {"error": {"message", "type", "param", "code"}}.
 std::string http_error_body(const HttpFailure& failure);
 

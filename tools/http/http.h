@@ -20,6 +20,12 @@ struct HttpRequest {
   std::string path, query;                     // of the target; the path is percent-decoded, the query is not
   std::map<std::string, std::string> headers;  // names in lower case
   std::string body;
+
+  // Returns a field of the header by its name in lower case; nullptr if there is none.
+  const std::string* header(const std::string& name) const {
+    const auto found = headers.find(name);
+    return found == headers.end() ? nullptr : &found->second;
+  }
 };
 
 // The answer to one request. Any thread may call its functions; they never block. If it is destroyed

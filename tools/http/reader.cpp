@@ -186,7 +186,7 @@ class HttpReader::Parser final : public http::basic_parser<true> {
     check_version(head);
     error_code error;
     const std::size_t consumed = put(boost::asio::buffer(head.data(), head.size()), error);
-    const std::string* const coding = field("transfer-encoding");
+    const std::string* const coding = request.header("transfer-encoding");
     if (error == http::error::bad_transfer_encoding && coding) check_coding(*coding);
     if (error || consumed != head.size()) throw failure_of(error);
     is_head = request.method == "HEAD";
@@ -199,17 +199,12 @@ class HttpReader::Parser final : public http::basic_parser<true> {
     check_fields();
   }
 
-  const std::string* field(const std::string& name) const {
-    const auto found = request.headers.find(name);
-    return found == request.headers.end() ? nullptr : &found->second;
-  }
-
   void check_fields() {
     if (!repeated_.empty()) reject(fmt::format("request: header field {} is repeated", repeated_));
-    const std::string* length = field("content-length");
+    const std::string* length = request.header("content-length");
     if (length && !is_digits(*length)) reject("request: Content-Length is not a number in decimal digits");
-    if (const std::string* coding = field("transfer-encoding")) check_coding(*coding);
-    if (const std::string* expectation = field("expect"); expectation && is_http_1_1) {
+    if (const std::string* coding = request.header("transfer-encoding")) check_coding(*coding);
+    if (const std::string* expectation = request.header("expect"); expectation && is_http_1_1) {
       if (lower_case(*expectation) != "100-continue") {
         throw HttpFailure{417, "unknown_expectation", "request: Expect is not 100-continue"};
       }

@@ -6,8 +6,6 @@
 #include "runtime/chat/chat_json.h"
 #include "weights/base/error.h"
 
-#pragma once
-
 namespace minimind {
 
 // What is wrong with one request. The other requests go on.

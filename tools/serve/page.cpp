@@ -61,8 +61,8 @@ bool answer_page(const HttpRequest& request, HttpAnswer& answer) {
                                {"Cross-Origin-Opener-Policy", "same-origin"},
                                {"Cross-Origin-Resource-Policy", "same-origin"},
                                {"Referrer-Policy", "no-referrer"}};
-  const auto known = request.headers.find("if-none-match");
-  if (known != request.headers.end() && has_tag(known->second, file->etag)) {
+  const std::string* const known = request.header("if-none-match");
+  if (known && has_tag(*known, file->etag)) {
     answer.send(304, file->content_type, "", headers);
   } else {
     answer.send(200, file->content_type, std::string(file->bytes), headers);

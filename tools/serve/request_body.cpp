@@ -38,20 +38,18 @@ std::size_t text_bytes(std::string_view json) {
 }
 
 void check_coding(const HttpRequest& request) {
-  const auto coding = request.headers.find("content-encoding");
-  if (coding == request.headers.end() || coding->second == "identity") return;
-  throw RequestError(
-      fmt::format("the content encoding is {}, expected a body that is not compressed", quote(coding->second)), "",
-      "unsupported_media_type");
+  const std::string* const coding = request.header("content-encoding");
+  if (!coding || *coding == "identity") return;
+  throw RequestError(fmt::format("the content encoding is {}, expected a body that is not compressed", quote(*coding)),
+                     "", "unsupported_media_type");
 }
 
 }  // namespace
 
 bool has_json_type(const HttpRequest& request) {
   if (request.body.empty()) return true;
-  const auto field = request.headers.find("content-type");
-  return field != request.headers.end() &&
-         lower_case(field->second.substr(0, field->second.find_first_of("; \t"))) == "application/json";
+  const std::string* const type = request.header("content-type");
+  return type && lower_case(type->substr(0, type->find_first_of("; \t"))) == "application/json";
 }
 
 ChatJson read_request_body(const HttpRequest& request, std::size_t most_text) {
