@@ -25,8 +25,8 @@
 #include "tools/serve/engine_thread.h"
 #include "tools/serve/model_shelf.h"
 #include "tools/serve/ollama.h"
+#include "tools/serve/sandbox.h"
 #include "tools/serve/task_thread.h"
-#include "tools/serve/weights_folders.h"
 
 namespace minimind {
 

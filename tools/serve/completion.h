@@ -7,21 +7,51 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <nlohmann/json.hpp>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "runtime/chat/answer_parser.h"
+#include "runtime/chat/chat_json.h"
 #include "tools/http/http.h"
 #include "tools/openai/answer_body.h"
 #include "tools/openai/logprobs.h"
 #include "tools/openai/request.h"
 #include "tools/openai/request_error.h"
 #include "tools/openai/text_model.h"
-#include "tools/serve/answer_chunks.h"
 #include "tools/serve/engine_thread.h"
 
 namespace minimind {
+
+// The events of a streamed answer, each "data: {...}\n\n".
+class AnswerChunks {
+ public:
+  AnswerChunks(const std::string& id, const std::string& model, const Request& request, std::time_t now);
+
+  // A chunk with one choice of a chat.
+  std::string delta(std::size_t index, const ChatJson& delta, const ChatJson& logprobs = {}) const;
+
+  // A chunk with a piece of text of a choice: in the field of a chat's delta, or of a completion's choice.
+  std::string text(std::size_t index, std::string_view field, std::string_view text,
+                   const ChatJson& logprobs = {}) const;
+
+  // The last chunk of a choice.
+  std::string end(std::size_t index, std::string_view finish_reason) const;
+
+  // The last chunk of a stream with include_usage.
+  std::string usage(const Usage& usage) const;
+
+  static std::string error(const std::string& body);
+  static std::string done();
+
+ private:
+  std::string chunk(std::string_view choice) const;
+
+  bool chat_;
+  bool include_usage_;
+  std::string head_;  // the fields before the choices
+};
 
 // Gives seeds to that many texts of a request: returns the first, after which the others count up.
 using TakeSeeds = std::function<std::uint64_t(std::size_t texts)>;

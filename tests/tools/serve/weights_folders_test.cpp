@@ -1,4 +1,4 @@
-#include "tools/serve/weights_folders.h"
+#include "tools/serve/sandbox.h"
 
 #include <gtest/gtest.h>
 
