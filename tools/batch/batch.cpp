@@ -10,9 +10,8 @@
 #include <vector>
 
 #include "runtime/llm/text_queue.h"
-#include "tools/batch/request.h"
+#include "tools/batch/batch_lines.h"
 #include "tools/batch/request_lines.h"
-#include "tools/batch/response.h"
 #include "tools/batch/result_files.h"
 #include "tools/openai/request_error.h"
 #include "tools/openai/text_model.h"

@@ -5,7 +5,7 @@
 #include <optional>
 #include <string>
 
-#include "tools/batch/request.h"
+#include "tools/batch/batch_lines.h"
 
 namespace minimind {
 

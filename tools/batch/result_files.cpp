@@ -11,7 +11,7 @@
 #include <optional>
 #include <utility>
 
-#include "tools/batch/response.h"
+#include "tools/batch/batch_lines.h"
 #include "tools/options/lines.h"
 #include "weights/base/error.h"
 #include "weights/base/quote.h"

@@ -1,4 +1,4 @@
-#include "tools/batch/request.h"
+#include "tools/batch/batch_lines.h"
 
 #include <gtest/gtest.h>
 
