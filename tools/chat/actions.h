@@ -6,9 +6,8 @@
 #include <vector>
 
 #include "runtime/chat/conversation.h"
-#include "tools/chat/answer_output.h"
 #include "tools/chat/entry.h"
-#include "tools/chat/notices.h"
+#include "tools/chat/output.h"
 
 namespace minimind {
 

@@ -8,7 +8,7 @@
 #include "runtime/chat/conversation.h"
 #include "runtime/chat/session_file.h"
 #include "tools/chat/chat_options.h"
-#include "tools/chat/notices.h"
+#include "tools/chat/output.h"
 #include "tools/options/load_llm.h"
 #include "weights/checkpoint/list_checkpoints.h"
 #include "weights/io/file_lock.h"
