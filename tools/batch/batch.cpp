@@ -251,24 +251,19 @@ int run_batch(const BatchCommand& command) {
 Command add_batch(CommandOptions& command) {
   auto options = std::make_shared<BatchCommand>();
   command
-      .add_option("IN", options->input,
-                  bilingual("JSONL file of requests, one per line", "请求的 JSONL 文件，每行一个"))
+      .add_positional("IN", options->input,
+                      bilingual("JSONL file of requests, one per line", "请求的 JSONL 文件，每行一个"))
       ->required()
       ->check(not_empty);
   command
-      .add_option("-o,--output", options->output,
+      .add_option("-o,--output", options->output, common_group, "FILE",
                   bilingual("JSONL file for the results, in the order of the requests",
                             "写入结果的 JSONL 文件，顺序与请求一致"))
-      ->group(common_group)
-      ->type_name("FILE")
       ->required()
       ->check(not_empty);
-  command
-      .add_option("--errors", options->errors,
-                  bilingual("JSONL file for the errors (default: the output's name and .errors)",
-                            "写入错误的 JSONL 文件（默认：输出文件名加 .errors）"))
-      ->group(output_group)
-      ->type_name("FILE");
+  command.add_option("--errors", options->errors, output_group, "FILE",
+                     bilingual("JSONL file for the errors (default: the output's name and .errors)",
+                               "写入错误的 JSONL 文件（默认：输出文件名加 .errors）"));
   options->add_to(command);
   add_template(command, options->chat_template);
   add_plain_content(command, options->plain_content);

@@ -175,54 +175,38 @@ Command add_bench(CommandOptions& command) {
   options->checkpoint.add_to(command);
   command
       .add_option(
-          "-p,--prompt", options->prompts,
+          "-p,--prompt", options->prompts, common_group, "N,...",
           bilingual("prompt lengths in tokens, e.g. 16,512; 0: none", "提示词长度，以词元计，如 16,512；0：不测"))
-      ->group(common_group)
-      ->type_name("N,...")
       ->capture_default_str();
   command
-      .add_option("-n,--decode", options->decoded,
+      .add_option("-n,--decode", options->decoded, common_group, "N",
                   bilingual("number of tokens to decode; 0: none", "解码的词元数；0：不测"))
-      ->group(common_group)
-      ->type_name("N")
       ->capture_default_str()
       ->transform(whole_number(0, 1 << 20));
   command
       .add_option(
-          "-d,--depth", options->depths,
+          "-d,--depth", options->depths, prompt_group, "N,...",
           bilingual("tokens in the KV cache before decoding, e.g. 0,1024", "解码前 KV 缓存中的词元数，如 0,1024"))
-      ->group(prompt_group)
-      ->type_name("N,...")
       ->capture_default_str();
   command
-      .add_option("--parallel", options->texts,
+      .add_option("--parallel", options->texts, speed_group, "N,...",
                   bilingual("numbers of texts to decode together, e.g. 1,2,4,8,16", "同时解码的文本数，如 1,2,4,8,16"))
-      ->group(speed_group)
-      ->type_name("N,...")
       ->capture_default_str();
-  command
-      .add_flag(
-          "--shared-prompt", options->shared_prompt,
-          bilingual("also decode texts that share the keys and values of --depth", "另测共享 --depth 部分键和值的文本"))
-      ->group(speed_group);
-  command
-      .add_option("-t,--threads", options->threads,
-                  bilingual("numbers of threads, e.g. 1,2 (default: the physical cores available to this process; "
-                            "fewer for a tiny model)",
-                            "线程数，如 1,2（默认：本进程可用的物理核数；小模型更少）"))
-      ->group(speed_group)
-      ->type_name("N,...");
-  command
-      .add_option("--type", options->types,
-                  bilingual("types of the weights in memory, e.g. f16,q8_0: {weight types} (default: as stored)",
-                            "内存中权重的类型，如 f16,q8_0：{weight types}（默认：与文件相同）"))
-      ->group(speed_group)
-      ->type_name("TYPE,...");
+  command.add_flag(
+      "--shared-prompt", options->shared_prompt, speed_group,
+      bilingual("also decode texts that share the keys and values of --depth", "另测共享 --depth 部分键和值的文本"));
+  command.add_option("-t,--threads", options->threads, speed_group, "N,...",
+                     bilingual("numbers of threads, e.g. 1,2 (default: the physical cores available to this process; "
+                               "fewer for a tiny model)",
+                               "线程数，如 1,2（默认：本进程可用的物理核数；小模型更少）"));
+  command.add_option("--type", options->types, speed_group, "TYPE,...",
+                     bilingual("types of the weights in memory, e.g. f16,q8_0: {weight types} (default: as stored)",
+                               "内存中权重的类型，如 f16,q8_0：{weight types}（默认：与文件相同）"));
   add_compute(command, options->compute);
   add_kv_type(command, options->kv_type);
-  command.add_option("-r,--repetitions", options->repetitions, bilingual("number of repetitions", "重复次数"))
-      ->group(speed_group)
-      ->type_name("N")
+  command
+      .add_option("-r,--repetitions", options->repetitions, speed_group, "N",
+                  bilingual("number of repetitions", "重复次数"))
       ->capture_default_str()
       ->transform(whole_number(1, 10000));
   add_json(command, options->json);

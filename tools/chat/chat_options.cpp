@@ -20,88 +20,65 @@ void add_history_options(CommandOptions& command, ChatOptions& options) {
   auto* history =
       command
           .add_option(
-              "--history", options.history,
+              "--history", options.history, prompt_group, "N",
               bilingual("show the model N earlier turns, each a question and its answer (default: all that fit)",
                         "让模型看到之前的 N 轮对话，一问一答为一轮（默认：放得下的全部）"))
-          ->group(prompt_group)
-          ->type_name("N")
           ->transform(whole_number(0, largest_whole));
   command
       .add_option_function<std::size_t>(
           "--historys", [&options](std::size_t messages) { options.history = turns_of_messages(messages); },
+          prompt_group, "N",
           bilingual("number of earlier messages, two per turn, as in eval_llm.py (default there: 0)",
                     "让模型看到之前的 N 条消息，一轮两条，与 eval_llm.py 相同（其默认为 0）"))
-      ->group(prompt_group)
-      ->type_name("N")
       ->transform(whole_number(0, largest_whole))
       ->excludes(history);
-  command
-      .add_flag("--no-shift", options.no_shift,
-                bilingual("fail if the context is full, instead of dropping the oldest turns",
-                          "上下文已满时报错，不丢弃最早的对话"))
-      ->group(prompt_group);
+  command.add_flag("--no-shift", options.no_shift, prompt_group,
+                   bilingual("fail if the context is full, instead of dropping the oldest turns",
+                             "上下文已满时报错，不丢弃最早的对话"));
 }
 
 void add_conversation_options(CommandOptions& command, ChatOptions& options) {
-  command.add_option("--system", options.system, bilingual("system message", "系统消息"))
-      ->group(prompt_group)
-      ->type_name("TEXT");
+  command.add_option("--system", options.system, prompt_group, "TEXT", bilingual("system message", "系统消息"));
   command
-      .add_option("--tools", options.tools,
+      .add_option("--tools", options.tools, prompt_group, "FILE",
                   bilingual("JSON file of the functions that the model may call, in OpenAI's format",
                             "模型可调用的函数，OpenAI 格式的 JSON 文件"))
-      ->group(prompt_group)
-      ->type_name("FILE")
       ->check(not_empty);
-  auto* think = command
-                    .add_flag_callback(
-                        "--think", [&options] { options.think = true; },
-                        bilingual("let the model think before it answers", "先思考再回答"))
-                    ->group(prompt_group);
+  auto* think = command.add_flag_callback(
+      "--think", [&options] { options.think = true; }, prompt_group,
+      bilingual("let the model think before it answers", "先思考再回答"));
   command
       .add_flag_callback(
-          "--no-think", [&options] { options.think = false; },
+          "--no-think", [&options] { options.think = false; }, prompt_group,
           bilingual("disable thinking (default: the template decides)", "不思考（默认：由对话模板决定）"))
-      ->group(prompt_group)
       ->excludes(think);
-  command
-      .add_flag("--show-thinking", options.show_thinking,
-                bilingual("if the output is not a terminal, print all that the model writes, with its tags",
-                          "输出不是终端时，打印模型写出的全部内容，包括标签"))
-      ->group(output_group);
+  command.add_flag("--show-thinking", options.show_thinking, output_group,
+                   bilingual("if the output is not a terminal, print all that the model writes, with its tags",
+                             "输出不是终端时，打印模型写出的全部内容，包括标签"));
   auto* session = command
-                      .add_option("--session", options.session,
+                      .add_option("--session", options.session, prompt_group, "FILE",
                                   bilingual("file that keeps the conversation and its KV cache, to continue later",
                                             "保存对话和 KV 缓存的文件，下次继续"))
-                      ->group(prompt_group)
-                      ->type_name("FILE")
                       ->check(not_empty);
   command
-      .add_option("--load", options.load, bilingual("continue a conversation saved as JSON", "继续以 JSON 保存的对话"))
-      ->group(prompt_group)
-      ->type_name("FILE")
+      .add_option("--load", options.load, prompt_group, "FILE",
+                  bilingual("continue a conversation saved as JSON", "继续以 JSON 保存的对话"))
       ->check(not_empty)
       ->excludes(session);
   command
-      .add_option("--save", options.save,
+      .add_option("--save", options.save, prompt_group, "FILE",
                   bilingual("save the conversation as JSON at the end", "结束时将对话保存为 JSON"))
-      ->group(prompt_group)
-      ->type_name("FILE")
       ->check(not_empty);
 }
 
 void add_input_options(CommandOptions& command, ChatOptions& options) {
   options.text.add_to(command);
-  command
-      .add_flag("--turns", options.turns,
-                bilingual("each line of the text is a message or a /command", "文本的每一行是一条消息或 /命令"))
-      ->group(prompt_group);
-  command
-      .add_flag("--tool-result", options.tool_result,
-                bilingual("the text is the result of the called tool", "文本是所调用工具的返回结果"))
-      ->group(prompt_group);
-  command.add_flag("--json", options.json, bilingual("print each answer as one line of JSON", "每个回答输出一行 JSON"))
-      ->group(output_group);
+  command.add_flag("--turns", options.turns, prompt_group,
+                   bilingual("each line of the text is a message or a /command", "文本的每一行是一条消息或 /命令"));
+  command.add_flag("--tool-result", options.tool_result, prompt_group,
+                   bilingual("the text is the result of the called tool", "文本是所调用工具的返回结果"));
+  command.add_flag("--json", options.json, output_group,
+                   bilingual("print each answer as one line of JSON", "每个回答输出一行 JSON"));
 }
 
 }  // namespace

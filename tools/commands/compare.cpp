@@ -116,17 +116,13 @@ Command add_compare(CommandOptions& command) {
   options->checkpoint.add_to(command);
   options->tokens.add_to(command);
   command
-      .add_option("--reference", options->reference,
+      .add_option("--reference", options->reference, common_group, "FILE",
                   bilingual(".npy file with the reference: float32 [tokens, vocabulary]",
                             "参考值的 .npy 文件：float32 [词元数, 词表大小]"))
-      ->group(common_group)
-      ->type_name("FILE")
       ->required();
   command
-      .add_option("--tolerance", options->tolerance,
+      .add_option("--tolerance", options->tolerance, constraint_group, "X",
                   bilingual("exit with 1 if the max difference is larger", "最大差值超过此值时退出码为 1"))
-      ->group(constraint_group)
-      ->type_name("X")
       ->capture_default_str()
       ->check(not_negative);
   add_json(command, options->json);

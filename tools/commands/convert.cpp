@@ -379,35 +379,23 @@ int run_convert(const ConvertOptions& options) {
 }
 
 void add_choosing(CommandOptions& command, TypeChoosing& choosing) {
+  command.add_option(
+      "--calibrate", choosing.text, speed_group, "FILE",
+      bilingual("quantise with knowledge of the inputs on this text: MiniMind's data (.jsonl) or plain text",
+                "按此文本上的输入校准量化：MiniMind 的数据（.jsonl）或纯文本"));
+  command.add_option_function<std::string>(
+      "--size", [&choosing](const std::string& size) { choosing.size = parse_size(size); }, speed_group, "SIZE",
+      bilingual("choose the types of matrices so that the file has at most this size, e.g. 3.2MB; needs --calibrate",
+                "选择各矩阵的类型，使文件不超过此大小，如 3.2MB；需要 --calibrate"));
   command
       .add_option(
-          "--calibrate", choosing.text,
-          bilingual("quantise with knowledge of the inputs on this text: MiniMind's data (.jsonl) or plain text",
-                    "按此文本上的输入校准量化：MiniMind 的数据（.jsonl）或纯文本"))
-      ->group(speed_group)
-      ->type_name("FILE");
-  command
-      .add_option_function<std::string>(
-          "--size", [&choosing](const std::string& size) { choosing.size = parse_size(size); },
-          bilingual(
-              "choose the types of matrices so that the file has at most this size, e.g. 3.2MB; needs --calibrate",
-              "选择各矩阵的类型，使文件不超过此大小，如 3.2MB；需要 --calibrate"))
-      ->group(speed_group)
-      ->type_name("SIZE");
-  command
-      .add_option(
-          "--bits", choosing.bits,
+          "--bits", choosing.bits, speed_group, "N",
           bilingual("choose the types of matrices so that they have this many bits per weight; needs --calibrate",
                     "选择各矩阵的类型，使每个权重平均不超过此位数；需要 --calibrate"))
-      ->group(speed_group)
-      ->type_name("N")
       ->check(a_number);
-  command
-      .add_option("--plan", choosing.plan,
-                  bilingual("take the types of matrices from this file, as --size and --bits print them",
-                            "从此文件读取各矩阵的类型，格式同 --size 和 --bits 的输出"))
-      ->group(speed_group)
-      ->type_name("FILE");
+  command.add_option("--plan", choosing.plan, speed_group, "FILE",
+                     bilingual("take the types of matrices from this file, as --size and --bits print them",
+                               "从此文件读取各矩阵的类型，格式同 --size 和 --bits 的输出"));
 }
 
 }  // namespace
@@ -415,39 +403,33 @@ void add_choosing(CommandOptions& command, TypeChoosing& choosing) {
 Command add_convert(CommandOptions& command) {
   auto options = std::make_shared<ConvertOptions>();
   command
-      .add_option("IN", options->in,
-                  bilingual("a .pth, .pt, .bin, .safetensors or .gguf file, or a folder",
-                            ".pth、.pt、.bin、.safetensors、.gguf 文件或文件夹"))
+      .add_positional("IN", options->in,
+                      bilingual("a .pth, .pt, .bin, .safetensors or .gguf file, or a folder",
+                                ".pth、.pt、.bin、.safetensors、.gguf 文件或文件夹"))
       ->required();
   command
-      .add_option("OUT", options->out,
-                  bilingual("output: a .gguf, a .pth in MiniMind's naming, or a folder, whose name ends with /",
-                            ".gguf、按 MiniMind 命名的 .pth，或文件夹（名称以 / 结尾）"))
+      .add_positional("OUT", options->out,
+                      bilingual("output: a .gguf, a .pth in MiniMind's naming, or a folder, whose name ends with /",
+                                ".gguf、按 MiniMind 命名的 .pth，或文件夹（名称以 / 结尾）"))
       ->required();
   command
-      .add_option("--type", options->type,
+      .add_option("--type", options->type, speed_group, "TYPE",
                   bilingual("type of the matrices: {float types}; for a .gguf also {block types} (default: as stored)",
                             "矩阵的类型：{float types}；.gguf 还可用 {block types}（默认：与文件相同）"))
-      ->group(speed_group)
-      ->type_name("TYPE")
       ->transform(type_name(weight_type_names()));
   command
-      .add_option("--embedding-type", options->embedding_type,
+      .add_option("--embedding-type", options->embedding_type, speed_group, "TYPE",
                   bilingual("type of the token embedding and the output matrix (default: as --type)",
                             "词嵌入和输出矩阵的类型（默认：同 --type）"))
-      ->group(speed_group)
-      ->type_name("TYPE")
       ->transform(type_name(weight_type_names()));
   add_choosing(command, options->choosing);
   add_tokenizer(command, options->tokenizer);
-  command.add_flag("--force", options->force, bilingual("replace existing files", "覆盖已有文件"))->group(common_group);
+  command.add_flag("--force", options->force, common_group, bilingual("replace existing files", "覆盖已有文件"));
   options->checkpoint.add_reading_options(command);
   command
-      .add_option("-t,--threads", options->threads,
+      .add_option("-t,--threads", options->threads, speed_group, "N",
                   bilingual("number of threads (default: the physical cores available to this process)",
                             "线程数（默认：本进程可用的物理核数）"))
-      ->group(speed_group)
-      ->type_name("N")
       ->transform(whole_number(1, 1024));
   add_quiet(command, options->quiet);
   return [options] { return run_convert(*options); };

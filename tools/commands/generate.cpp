@@ -180,22 +180,18 @@ Command add_generate(CommandOptions& command) {
   auto options = std::make_shared<GenerateCommand>();
   options->add_to(command, 0);
   options->text.add_to(command);
-  command
-      .add_flag("--raw", options->raw,
-                bilingual("continue the text alone (default: bos_token and the text, as MiniMind's eval_llm.py does)",
-                          "只续写文本本身（默认：bos_token 加文本，与 MiniMind 的 eval_llm.py 相同）"))
-      ->group(prompt_group);
-  command
-      .add_option_function<std::string>(
-          "--tokens", [options](const std::string& tokens) { options->tokens = parse_token_ids(tokens, "--tokens"); },
-          bilingual("prompt as token ids, e.g. 1,2,3; nothing is added",
-                    "以词元 id 给出提示词，如 1,2,3；不添加任何词元"))
-      ->group(prompt_group)
-      ->type_name("IDS");
+  command.add_flag(
+      "--raw", options->raw, prompt_group,
+      bilingual("continue the text alone (default: bos_token and the text, as MiniMind's eval_llm.py does)",
+                "只续写文本本身（默认：bos_token 加文本，与 MiniMind 的 eval_llm.py 相同）"));
+  command.add_option_function<std::string>(
+      "--tokens", [options](const std::string& tokens) { options->tokens = parse_token_ids(tokens, "--tokens"); },
+      prompt_group, "IDS",
+      bilingual("prompt as token ids, e.g. 1,2,3; nothing is added", "以词元 id 给出提示词，如 1,2,3；不添加任何词元"));
   options->speculation.add_to(command);
   options->sampling.add_ends_to(command);
-  command.add_flag("--json", options->json, bilingual("print one JSON object at the end", "结束时输出一个 JSON 对象"))
-      ->group(output_group);
+  command.add_flag("--json", options->json, output_group,
+                   bilingual("print one JSON object at the end", "结束时输出一个 JSON 对象"));
   return [options] { return run_generate(*options); };
 }
 

@@ -207,9 +207,8 @@ Command add_inspect(CommandOptions& command) {
   add_tokenizer(command, options->tokenizer);
   Option* const json = add_json(command, options->json);
   command
-      .add_flag("--tensors", options->tensors,
+      .add_flag("--tensors", options->tensors, output_group,
                 bilingual("list every tensor, also those of equal layers", "列出所有张量，包括各层相同的"))
-      ->group(output_group)
       ->excludes(json);
   return [options] { return run_inspect(*options); };
 }

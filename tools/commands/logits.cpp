@@ -34,11 +34,9 @@ Command add_logits(CommandOptions& command) {
   options->checkpoint.add_to(command);
   options->tokens.add_to(command);
   command
-      .add_option("-o,--output", options->output,
+      .add_option("-o,--output", options->output, common_group, "FILE",
                   bilingual(".npy file to write: float32 [tokens, vocabulary]",
                             "要写入的 .npy 文件：float32 [词元数, 词表大小]"))
-      ->group(common_group)
-      ->type_name("FILE")
       ->required();
   options->run.add_to(command);
   return [options] { return run_logits(*options); };

@@ -316,49 +316,38 @@ Command add_perplexity(CommandOptions& command) {
   options->checkpoint.add_to(command);
   add_tokenizer(command, options->tokenizer);
   options->text.add_to(command);
-  command
-      .add_flag(
-          "--jsonl", options->jsonl,
-          bilingual("one JSON value per line, each scored on its own: a string; {\"prompt\": ..., \"text\": ...}, of "
-                    "which only the text is scored; or MiniMind's data, {\"text\": ...}, {\"conversations\": [...]} or "
-                    "{\"chosen\": [...], \"rejected\": [...]}, of which only the assistant's turns are scored",
-                    "每行一个 JSON，分别评分：字符串；{\"prompt\": ..., \"text\": ...}，只对 text 评分；或 MiniMind "
-                    "的数据：{\"text\": ...}、{\"conversations\": [...]}、{\"chosen\": [...], \"rejected\": "
-                    "[...]}，只对助手的回答评分"))
-      ->group(prompt_group);
-  command
-      .add_flag("--all-turns", options->all_turns,
-                bilingual("score every turn of a conversation", "对对话的每一轮评分"))
-      ->group(prompt_group);
+  command.add_flag(
+      "--jsonl", options->jsonl, prompt_group,
+      bilingual("one JSON value per line, each scored on its own: a string; {\"prompt\": ..., \"text\": ...}, of "
+                "which only the text is scored; or MiniMind's data, {\"text\": ...}, {\"conversations\": [...]} or "
+                "{\"chosen\": [...], \"rejected\": [...]}, of which only the assistant's turns are scored",
+                "每行一个 JSON，分别评分：字符串；{\"prompt\": ..., \"text\": ...}，只对 text 评分；或 MiniMind "
+                "的数据：{\"text\": ...}、{\"conversations\": [...]}、{\"chosen\": [...], \"rejected\": "
+                "[...]}，只对助手的回答评分"));
+  command.add_flag("--all-turns", options->all_turns, prompt_group,
+                   bilingual("score every turn of a conversation", "对对话的每一轮评分"));
   options->tokens.add_to(command);
   command
       .add_option(
-          "-c,--ctx-size", options->window,
+          "-c,--ctx-size", options->window, model_group, "N",
           bilingual(
               "window size in tokens; each window has a separate context (default: 512, or the model's if smaller; "
               "MiniMind's data whole)",
               "窗口长度，以词元计；每个窗口的上下文独立（默认：512，模型更短时取模型的长度；MiniMind 的数据取整条）"))
-      ->group(model_group)
-      ->type_name("N")
       ->transform(whole_number(2, largest_whole));
   command
       .add_option(
-          "--stride", options->stride,
+          "--stride", options->stride, prompt_group, "N",
           bilingual(
               "tokens from the start of one window to the next; only new tokens are scored (default: half a window)",
               "相邻窗口起点的间隔，以词元计；只对新词元评分（默认：半个窗口）"))
-      ->group(prompt_group)
-      ->type_name("N")
       ->transform(whole_number(1, largest_whole));
-  command
-      .add_option(
-          "--against", options->against,
-          bilingual("second checkpoint, run as stored without --lora, --type, --compute and --config; prints its "
-                    "perplexity, KL(against || model) with the 95 % interval of its mean, and top-1 agreement",
-                    "第二个检查点，按文件原样运行，不受 --lora、--type、--compute、--config "
-                    "影响；输出其困惑度、KL(against || model) 及其均值的 95 % 置信区间，和 top-1 一致率"))
-      ->group(common_group)
-      ->type_name("MODEL");
+  command.add_option(
+      "--against", options->against, common_group, "MODEL",
+      bilingual("second checkpoint, run as stored without --lora, --type, --compute and --config; prints its "
+                "perplexity, KL(against || model) with the 95 % interval of its mean, and top-1 agreement",
+                "第二个检查点，按文件原样运行，不受 --lora、--type、--compute、--config "
+                "影响；输出其困惑度、KL(against || model) 及其均值的 95 % 置信区间，和 top-1 一致率"));
   add_json(command, options->json);
   options->run.add_to(command);
   return [options] { return run_perplexity(*options); };

@@ -121,15 +121,12 @@ Command add_render(CommandOptions& command) {
   add_tokenizer(command, options->tokenizer);
   add_template(command, options->chat_template);
   options->text.add_to(command);
-  command
-      .add_flag("--jsonl", options->jsonl,
-                bilingual("one conversation per line in, one prompt per line out, as a JSON string or array of ids",
-                          "每行输入一个对话，每行输出一个提示词（JSON 字符串或 id 数组）"))
-      ->group(prompt_group);
-  command
-      .add_flag("--ids", options->ids,
-                bilingual("print the token ids of the prompt instead of its text", "输出提示词的词元 id，而不是文本"))
-      ->group(output_group);
+  command.add_flag("--jsonl", options->jsonl, prompt_group,
+                   bilingual("one conversation per line in, one prompt per line out, as a JSON string or array of ids",
+                             "每行输入一个对话，每行输出一个提示词（JSON 字符串或 id 数组）"));
+  command.add_flag(
+      "--ids", options->ids, output_group,
+      bilingual("print the token ids of the prompt instead of its text", "输出提示词的词元 id，而不是文本"));
   add_plain_content(command, options->plain_content);
   command.footer(bilingual(
       "A conversation is a JSON object: {\"messages\": [{\"role\": \"user\", \"content\": \"...\"}], \"tools\": [...], "

@@ -99,23 +99,17 @@ Command add_tokenize(CommandOptions& command) {
       bilingual("checkpoint whose tokenizer is used (default: the demo)", "使用此检查点的分词器（默认：演示模型）"));
   add_tokenizer(command, options->tokenizer);
   options->text.add_to(command);
-  command
-      .add_flag(
-          "--add-special", options->add_special,
-          bilingual("add what the tokenizer's post-processor puts around a text (default: the ids of the text alone)",
-                    "加上分词器的后处理器在文本前后添加的词元（默认：只输出文本本身的 id）"))
-      ->group(prompt_group);
-  command.add_flag("--decode", options->decode, bilingual("turn token ids into text", "将词元 id 还原为文本"))
-      ->group(common_group);
-  command
-      .add_flag("--skip-special", options->skip_special,
-                bilingual("omit special tokens from the text", "文本中省略特殊词元"))
-      ->group(output_group);
-  command
-      .add_flag("--jsonl", options->jsonl,
-                bilingual("each line is a JSON string, or with --decode an array of ids",
-                          "每行一个 JSON 字符串；用 --decode 时每行一个 id 数组"))
-      ->group(prompt_group);
+  command.add_flag(
+      "--add-special", options->add_special, prompt_group,
+      bilingual("add what the tokenizer's post-processor puts around a text (default: the ids of the text alone)",
+                "加上分词器的后处理器在文本前后添加的词元（默认：只输出文本本身的 id）"));
+  command.add_flag("--decode", options->decode, common_group,
+                   bilingual("turn token ids into text", "将词元 id 还原为文本"));
+  command.add_flag("--skip-special", options->skip_special, output_group,
+                   bilingual("omit special tokens from the text", "文本中省略特殊词元"));
+  command.add_flag("--jsonl", options->jsonl, prompt_group,
+                   bilingual("each line is a JSON string, or with --decode an array of ids",
+                             "每行一个 JSON 字符串；用 --decode 时每行一个 id 数组"));
   return [options] { return run_tokenize(*options); };
 }
 

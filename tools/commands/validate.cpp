@@ -217,14 +217,12 @@ int run_validate(const ValidateOptions& options) {
 Command add_validate(CommandOptions& command) {
   auto options = std::make_shared<ValidateOptions>();
   options->grammar.add_to(command, false);
-  command.add_option("FILE", options->file,
-                     bilingual("file with the text (default: standard input)", "文本文件（默认：标准输入）"));
-  command
-      .add_flag("--jsonl", options->jsonl,
-                bilingual("each line is a text; print a JSON object for each", "每行一段文本，各打印一个 JSON 对象"))
-      ->group(prompt_group);
-  command.add_flag("--json", options->json, bilingual("print a JSON object", "打印一个 JSON 对象"))
-      ->group(output_group);
+  command.add_positional("FILE", options->file,
+                         bilingual("file with the text (default: standard input)", "文本文件（默认：标准输入）"));
+  command.add_flag(
+      "--jsonl", options->jsonl, prompt_group,
+      bilingual("each line is a text; print a JSON object for each", "每行一段文本，各打印一个 JSON 对象"));
+  command.add_flag("--json", options->json, output_group, bilingual("print a JSON object", "打印一个 JSON 对象"));
   add_quiet(command, options->quiet);
   return [options] { return run_validate(*options); };
 }

@@ -253,22 +253,16 @@ Command add_watch(CommandOptions& command) {
                       "训练器保存检查点的文件夹，如 out（必填）"));
   options->add_reading_options(command);
   command
-      .add_option("-p,--prompt", options->prompt,
+      .add_option("-p,--prompt", options->prompt, common_group, "TEXT",
                   bilingual("what each checkpoint answers, or continues if its name starts with pretrain",
                             "每个检查点要回答的问题；文件名以 pretrain 开头的则续写"))
-      ->group(common_group)
-      ->type_name("TEXT")
       ->capture_default_str();
-  command
-      .add_option("-f,--file", options->held_out,
-                  bilingual("print the loss on this text, in nats per token; a .jsonl is read as by perplexity --jsonl",
-                            "计算在此文本上的损失（每个词元的 nats）；.jsonl 的读法同 perplexity --jsonl"))
-      ->group(common_group)
-      ->type_name("FILE");
-  command
-      .add_flag("--once", options->once,
-                bilingual("show what is in the folder, and end", "显示文件夹中已有的检查点后结束"))
-      ->group(output_group);
+  command.add_option(
+      "-f,--file", options->held_out, common_group, "FILE",
+      bilingual("print the loss on this text, in nats per token; a .jsonl is read as by perplexity --jsonl",
+                "计算在此文本上的损失（每个词元的 nats）；.jsonl 的读法同 perplexity --jsonl"));
+  command.add_flag("--once", options->once, output_group,
+                   bilingual("show what is in the folder, and end", "显示文件夹中已有的检查点后结束"));
   return [options] { return run_watch(*options); };
 }
 

@@ -15,11 +15,8 @@
 namespace minimind {
 
 void add_tokenizer(CommandOptions& command, std::string& path) {
-  command
-      .add_option("--tokenizer", path,
-                  bilingual("tokenizer.json, its folder, or a .gguf", "tokenizer.json、其所在文件夹，或 .gguf"))
-      ->group(model_group)
-      ->type_name("PATH");
+  command.add_option("--tokenizer", path, model_group, "PATH",
+                     bilingual("tokenizer.json, its folder, or a .gguf", "tokenizer.json、其所在文件夹，或 .gguf"));
 }
 
 std::string require_tokenizer_path(const std::string& given, const std::string& model) {

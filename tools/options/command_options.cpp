@@ -5,15 +5,7 @@
 
 namespace minimind {
 
-Option* Option::group(const std::string& name) {
-  option_->group(name);
-  return this;
-}
-
-Option* Option::type_name(const std::string& name) {
-  option_->type_name(name);
-  return this;
-}
+using Text = const std::string&;
 
 Option* Option::capture_default_str() {
   option_->capture_default_str();
@@ -50,44 +42,53 @@ Option* Option::allow_extra_args(bool several) {
   return this;
 }
 
-template <class Value>
-Option* CommandOptions::add_option(const std::string& names, Value& value, const std::string& help) {
-  return &options_.emplace_back(*command_->add_option(names, value, help));
+Option* CommandOptions::keep(CLI::Option* option) {
+  return &options_.emplace_back(*option);
 }
-
-template Option* CommandOptions::add_option(const std::string&, std::string&, const std::string&);
-template Option* CommandOptions::add_option(const std::string&, std::optional<std::string>&, const std::string&);
-template Option* CommandOptions::add_option(const std::string&, std::vector<std::string>&, const std::string&);
-template Option* CommandOptions::add_option(const std::string&, double&, const std::string&);
-template Option* CommandOptions::add_option(const std::string&, std::optional<double>&, const std::string&);
-template Option* CommandOptions::add_option(const std::string&, std::size_t&, const std::string&);
-template Option* CommandOptions::add_option(const std::string&, std::optional<std::size_t>&, const std::string&);
-template Option* CommandOptions::add_option(const std::string&, std::optional<std::uint16_t>&, const std::string&);
 
 template <class Value>
-Option* CommandOptions::add_option_function(const std::string& names, const std::function<void(const Value&)>& set,
-                                            const std::string& help) {
-  return &options_.emplace_back(*command_->add_option_function<Value>(names, set, help));
+Option* CommandOptions::add_option(Text names, Value& value, Text group, Text value_name, Text help) {
+  return keep(command_->add_option(names, value, help)->group(group)->type_name(value_name));
 }
 
-template Option* CommandOptions::add_option_function<std::string>(const std::string&,
-                                                                  const std::function<void(const std::string&)>&,
-                                                                  const std::string&);
-template Option* CommandOptions::add_option_function<std::size_t>(const std::string&,
-                                                                  const std::function<void(const std::size_t&)>&,
-                                                                  const std::string&);
+template Option* CommandOptions::add_option(Text, std::string&, Text, Text, Text);
+template Option* CommandOptions::add_option(Text, std::optional<std::string>&, Text, Text, Text);
+template Option* CommandOptions::add_option(Text, std::vector<std::string>&, Text, Text, Text);
+template Option* CommandOptions::add_option(Text, double&, Text, Text, Text);
+template Option* CommandOptions::add_option(Text, std::optional<double>&, Text, Text, Text);
+template Option* CommandOptions::add_option(Text, std::size_t&, Text, Text, Text);
+template Option* CommandOptions::add_option(Text, std::optional<std::size_t>&, Text, Text, Text);
+template Option* CommandOptions::add_option(Text, std::optional<std::uint16_t>&, Text, Text, Text);
 
-Option* CommandOptions::add_flag(const std::string& names, bool& value, const std::string& help) {
-  return &options_.emplace_back(*command_->add_flag(names, value, help));
+template <class Value>
+Option* CommandOptions::add_option_function(Text names, const std::function<void(const Value&)>& set, Text group,
+                                            Text value_name, Text help) {
+  return keep(command_->add_option_function<Value>(names, set, help)->group(group)->type_name(value_name));
 }
 
-Option* CommandOptions::add_flag_callback(const std::string& names, std::function<void()> set,
-                                          const std::string& help) {
-  return &options_.emplace_back(*command_->add_flag_callback(names, std::move(set), help));
+template Option* CommandOptions::add_option_function<std::string>(Text, const std::function<void(Text)>&, Text, Text,
+                                                                  Text);
+template Option* CommandOptions::add_option_function<std::size_t>(Text, const std::function<void(const std::size_t&)>&,
+                                                                  Text, Text, Text);
+
+Option* CommandOptions::add_positional(Text name, std::string& value, Text help) {
+  return keep(command_->add_option(name, value, help));
+}
+
+Option* CommandOptions::add_positional(Text name, const std::function<void(Text)>& set, Text help) {
+  return keep(command_->add_option_function<std::string>(name, set, help));
+}
+
+Option* CommandOptions::add_flag(Text names, bool& value, Text group, Text help) {
+  return keep(command_->add_flag(names, value, help)->group(group));
+}
+
+Option* CommandOptions::add_flag_callback(Text names, std::function<void()> set, Text group, Text help) {
+  return keep(command_->add_flag_callback(names, std::move(set), help)->group(group));
 }
 
 Option* CommandOptions::get_option(const std::string& name) {
-  return &options_.emplace_back(*command_->get_option(name));
+  return keep(command_->get_option(name));
 }
 
 void CommandOptions::footer(const std::string& text) {

@@ -22,8 +22,6 @@ class Option {
  public:
   explicit Option(CLI::Option& option) : option_(&option) {}
 
-  Option* group(const std::string& name);
-  Option* type_name(const std::string& name);
   // The default value in the help: that which the variable has, or `text`.
   Option* capture_default_str();
   Option* default_str(const std::string& text);
@@ -47,17 +45,24 @@ class CommandOptions {
   explicit CommandOptions(CLI::App& command) : command_(&command) {}
 
   // Adds an option that sets `value`, of a type in command_options.cpp. The returned options belong to this object.
-  // `names` are separated by commas; a name without dashes is positional.
+  // `names` are separated by commas, `group` is one of help_groups, and `value_name` stands for the value in the help.
   template <class Value>
-  Option* add_option(const std::string& names, Value& value, const std::string& help);
+  Option* add_option(const std::string& names, Value& value, const std::string& group, const std::string& value_name,
+                     const std::string& help);
 
   // Adds one that calls `set` with its value, a std::string or std::size_t.
   template <class Value>
   Option* add_option_function(const std::string& names, const std::function<void(const Value&)>& set,
-                              const std::string& help);
+                              const std::string& group, const std::string& value_name, const std::string& help);
 
-  Option* add_flag(const std::string& names, bool& value, const std::string& help);
-  Option* add_flag_callback(const std::string& names, std::function<void()> set, const std::string& help);
+  // Adds an argument that is known by its place. The second function calls `set` with it.
+  Option* add_positional(const std::string& name, std::string& value, const std::string& help);
+  Option* add_positional(const std::string& name, const std::function<void(const std::string&)>& set,
+                         const std::string& help);
+
+  Option* add_flag(const std::string& names, bool& value, const std::string& group, const std::string& help);
+  Option* add_flag_callback(const std::string& names, std::function<void()> set, const std::string& group,
+                            const std::string& help);
 
   // Returns an option that was added before.
   Option* get_option(const std::string& name);
@@ -66,6 +71,8 @@ class CommandOptions {
   void footer(const std::string& text);
 
  private:
+  Option* keep(CLI::Option* option);
+
   CLI::App* command_;
   std::deque<Option> options_;
 };

@@ -35,13 +35,13 @@ std::string option_of(std::string_view parameter) {
 
 // `least` is that of a count.
 Option* add_parameter(CommandOptions& command, const GenerationParameter& parameter, GenerationParameters& given,
-                      std::size_t least = 0) {
+                      const char* group, std::size_t least = 0) {
   const std::string names = (parameter.name == "max_tokens" ? "-n," : "") + option_of(parameter.name);
   const std::string help = bilingual(parameter.help, parameter.chinese_help);
   const auto add = [&](auto member) {
     auto& value = *member(given);
     using Value = std::remove_reference_t<decltype(value)>;
-    Option* const option = command.add_option(names, value, help)->type_name(std::string(parameter.symbol));
+    Option* const option = command.add_option(names, value, group, std::string(parameter.symbol), help);
     if constexpr (std::is_same_v<Value, double>) {
       return option->check(a_number)->capture_default_str();
     } else if constexpr (std::is_same_v<Value, std::size_t>) {
@@ -74,36 +74,29 @@ void SamplingArguments::add_to(CommandOptions& command, std::size_t least_tokens
   for (const GenerationParameter& parameter : generation_parameters) {
     if (parameter.name == "stop") continue;  // see add_ends_to()
     const bool is_length = parameter.name == "max_tokens", is_common = is_length || parameter.name == "temperature";
-    add_parameter(command, parameter, given, is_length ? least_tokens : 0)
-        ->group(is_common ? common_group : sampling_group);
+    add_parameter(command, parameter, given, is_common ? common_group : sampling_group, is_length ? least_tokens : 0);
   }
   command
       .add_option(
-          "--dry-sequence-breaker", dry_sequence_breakers,
+          "--dry-sequence-breaker", dry_sequence_breakers, sampling_group, "TEXT",
           bilingual("DRY repetitions end at this text; may be repeated; none: nowhere (default: newline : \" and *)",
                     "DRY 的重复到此文本为止；可多次指定；none：不设（默认：换行、:、\" 和 *）"))
-      ->group(sampling_group)
-      ->type_name("TEXT")
       ->allow_extra_args(false);
   command
-      .add_option("--logit-bias", logit_bias,
+      .add_option("--logit-bias", logit_bias, constraint_group, "ID+BIAS",
                   bilingual("ID+BIAS or ID-BIAS makes a token more or less likely; ID-inf bans it; may be repeated",
                             "ID+BIAS 或 ID-BIAS 提高或降低词元的概率，ID-inf 禁用词元；可多次指定"))
-      ->group(constraint_group)
-      ->type_name("ID+BIAS")
       ->allow_extra_args(false);
   constraint.add_to(command, true);
-  command.add_flag("--greedy", greedy, bilingual("always take the top-1 token", "总取概率最高的词元"))
-      ->group(sampling_group)
+  command.add_flag("--greedy", greedy, sampling_group, bilingual("always take the top-1 token", "总取概率最高的词元"))
       ->excludes(command.get_option("--temperature"));
 }
 
 void SamplingArguments::add_ends_to(CommandOptions& command) {
   const auto stop = std::ranges::find(generation_parameters, "stop", &GenerationParameter::name);
-  add_parameter(command, *stop, given)->group(constraint_group);
-  command
-      .add_flag("--ignore-eos", given.ignore_eos, bilingual("continue past the end of text", "遇到结束词元后继续生成"))
-      ->group(constraint_group);
+  add_parameter(command, *stop, given, constraint_group);
+  command.add_flag("--ignore-eos", given.ignore_eos, constraint_group,
+                   bilingual("continue past the end of text", "遇到结束词元后继续生成"));
 }
 
 GenerationParameters SamplingArguments::parameters() const {
@@ -153,27 +146,23 @@ void GenerationArguments::add_reading_options(CommandOptions& command, std::size
   add_tokenizer(command, tokenizer);
   command
       .add_option(
-          "-c,--ctx-size", context,
+          "-c,--ctx-size", context, model_group, "N",
           bilingual("context size in tokens (default: the model's)", "上下文长度，以词元计（默认：模型自身的长度）"))
-      ->group(model_group)
-      ->type_name("N")
       ->transform(whole_number(1, largest_whole));
   sampling.add_to(command, least_tokens);
   run.add_to(command);
 }
 
 void ParallelArguments::add_to(CommandOptions& command) {
-  command.add_option("--parallel", texts, bilingual("generate up to N texts at once", "最多同时生成 N 段文本"))
-      ->group(speed_group)
-      ->type_name("N")
+  command
+      .add_option("--parallel", texts, speed_group, "N",
+                  bilingual("generate up to N texts at once", "最多同时生成 N 段文本"))
       ->capture_default_str()
       ->transform(whole_number(1, batch_tokens - 1));
   command
-      .add_option("--kv-memory", kv_memory_mb,
+      .add_option("--kv-memory", kv_memory_mb, speed_group, "MB",
                   bilingual("memory for the keys and values of all texts, in MB (default: half of what is free)",
                             "所有文本的 KV 缓存可用的内存，单位 MB（默认：空闲内存的一半）"))
-      ->group(speed_group)
-      ->type_name("MB")
       ->transform(whole_number(1, largest_whole));
 }
 

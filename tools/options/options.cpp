@@ -31,46 +31,33 @@ void CheckpointOptions::add_to(CommandOptions& command) {
 }
 
 void CheckpointOptions::add_reading_options(CommandOptions& command) {
+  command.add_option("--config", config, model_group, "FILE",
+                     bilingual("config.json to use instead of the one next to the weights",
+                               "指定 config.json，代替权重同目录下的文件"));
   command
-      .add_option("--config", config,
-                  bilingual("config.json to use instead of the one next to the weights",
-                            "指定 config.json，代替权重同目录下的文件"))
-      ->group(model_group)
-      ->type_name("FILE");
-  command
-      .add_option("--lora", loras,
+      .add_option("--lora", loras, model_group, "PATH[:SCALE]",
                   bilingual("MiniMind LoRA .pth to merge, with an optional scale; may be repeated",
                             "合并 MiniMind 的 LoRA（.pth），可加系数；可多次指定"))
-      ->group(model_group)
-      ->type_name("PATH[:SCALE]")
       ->allow_extra_args(false);
   command
-      .add_option("--rope-scaling", rope_scaling,
+      .add_option("--rope-scaling", rope_scaling, model_group, "KIND",
                   bilingual("none, or yarn for MiniMind's inference_rope_scaling",
                             "none 或 yarn（即 MiniMind 的 inference_rope_scaling）"))
-      ->group(model_group)
-      ->type_name("KIND")
       ->transform(one_of({"none", "yarn"}));
   const OptionCheck count = whole_number(1, 1 << 24);
   command
-      .add_option("--heads", heads,
+      .add_option("--heads", heads, model_group, "N",
                   bilingual("number of attention heads, if the checkpoint does not show it",
                             "注意力头数，无法从检查点推断时指定"))
-      ->group(model_group)
-      ->type_name("N")
       ->transform(count);
   command
       .add_option(
-          "--kv-heads", kv_heads,
+          "--kv-heads", kv_heads, model_group, "N",
           bilingual("number of key-value heads, if the checkpoint does not show it", "KV 头数，无法从检查点推断时指定"))
-      ->group(model_group)
-      ->type_name("N")
       ->transform(count);
   command
-      .add_option("--experts-per-token", experts_per_token,
+      .add_option("--experts-per-token", experts_per_token, model_group, "N",
                   bilingual("number of experts per token", "每个词元使用的专家数"))
-      ->group(model_group)
-      ->type_name("N")
       ->transform(count);
 }
 
@@ -91,13 +78,9 @@ void add_model(CommandOptions& command, std::string& model, const std::string& d
     }
     model = given;
   };
-  command.add_option_function<std::string>("-m,--model", set, description)
-      ->group(common_group)
-      ->type_name("MODEL")
-      ->check(not_empty);
+  command.add_option_function<std::string>("-m,--model", set, common_group, "MODEL", description)->check(not_empty);
   command
-      .add_option_function<std::string>(
-          "MODEL", set, bilingual("model file or folder, as with --model", "模型文件或文件夹，同 --model"))
+      .add_positional("MODEL", set, bilingual("model file or folder, as with --model", "模型文件或文件夹，同 --model"))
       ->check(not_empty);
 }
 
@@ -108,13 +91,11 @@ void add_checkpoint(CommandOptions& command, std::string& model) {
 }
 
 Option* add_json(CommandOptions& command, bool& json) {
-  return command.add_flag("--json", json, bilingual("print one JSON object", "输出一个 JSON 对象"))
-      ->group(output_group);
+  return command.add_flag("--json", json, output_group, bilingual("print one JSON object", "输出一个 JSON 对象"));
 }
 
 void add_quiet(CommandOptions& command, bool& quiet) {
-  command.add_flag("-q,--quiet", quiet, bilingual("print only errors to stderr", "标准错误只输出错误"))
-      ->group(output_group);
+  command.add_flag("-q,--quiet", quiet, output_group, bilingual("print only errors to stderr", "标准错误只输出错误"));
 }
 
 void add_kv_type(CommandOptions& command, std::optional<KvType>& type) {
@@ -124,10 +105,9 @@ void add_kv_type(CommandOptions& command, std::optional<KvType>& type) {
           [&type](const std::string& name) {
             type = *std::ranges::find(kv_types, name, [](KvType one) { return name_of(one); });
           },
+          speed_group, "TYPE",
           bilingual("type of the KV cache: f32, f16 or q8_0 (default: f16 if the weights are quantised, otherwise f32)",
                     "KV 缓存的类型：f32、f16 或 q8_0（默认：权重已量化则为 f16，否则为 f32）"))
-      ->group(speed_group)
-      ->type_name("TYPE")
       ->transform(type_name(kv_type_names()));
 }
 
@@ -135,50 +115,40 @@ void add_compute(CommandOptions& command, Compute& compute) {
   command
       .add_option_function<std::string>(
           "--compute", [&compute](const std::string& name) { compute = name == "bf16" ? Compute::bf16 : Compute::f32; },
+          speed_group, "TYPE",
           bilingual("arithmetic of f16 and bf16 weights: f32, or bf16, which rounds activations and f16 weights to "
                     "bf16 for faster prompts, if the processor has AVX512_BF16 or AMX-BF16 (default: f32)",
                     "f16 和 bf16 权重的运算：f32；或 bf16，即把激活值和 f16 权重舍入为 bf16，预填充更快，需处理器支持 "
                     "AVX512_BF16 或 AMX-BF16（默认：f32）"))
-      ->group(speed_group)
-      ->type_name("TYPE")
       ->transform(type_name({"f32", "bf16"}));
 }
 
 void add_template(CommandOptions& command, std::string& path) {
-  command
-      .add_option("--template", path,
-                  bilingual("Jinja file with the chat template (default: the checkpoint's)",
-                            "Jinja 对话模板文件（默认：检查点自带的模板）"))
-      ->group(model_group)
-      ->type_name("FILE");
+  command.add_option("--template", path, model_group, "FILE",
+                     bilingual("Jinja file with the chat template (default: the checkpoint's)",
+                               "Jinja 对话模板文件（默认：检查点自带的模板）"));
 }
 
 void add_plain_content(CommandOptions& command, bool& plain_content) {
-  command
-      .add_flag("--plain-content", plain_content,
-                bilingual("messages and tools are ordinary text, also where they spell control tokens",
-                          "消息和工具一律作为普通文本，即使其中写有控制词元"))
-      ->group(prompt_group);
+  command.add_flag("--plain-content", plain_content, prompt_group,
+                   bilingual("messages and tools are ordinary text, also where they spell control tokens",
+                             "消息和工具一律作为普通文本，即使其中写有控制词元"));
 }
 
 void RunOptions::add_to(CommandOptions& command) {
   command
-      .add_option("--type", type,
+      .add_option("--type", type, speed_group, "TYPE",
                   bilingual("type of the weights in memory: {weight types} (default: as stored)",
                             "内存中权重的类型：{weight types}（默认：与文件相同）"))
-      ->group(speed_group)
-      ->type_name("TYPE")
       ->transform(type_name(weight_type_names()));
   add_compute(command, compute);
   add_kv_type(command, kv_type);
   command
       .add_option(
-          "-t,--threads", threads,
+          "-t,--threads", threads, speed_group, "N",
           bilingual("most threads to use; fewer run while other programs take the cores (default: the physical cores "
                     "available to this process; fewer for a tiny model)",
                     "最多使用的线程数；其他程序占用处理器时会减少（默认：本进程可用的物理核数；小模型更少）"))
-      ->group(speed_group)
-      ->type_name("N")
       ->transform(whole_number(1, 1024));
   add_quiet(command, quiet);
 }
@@ -201,17 +171,11 @@ void TokenOptions::add_to(CommandOptions& command) {
       given = true;
     };
   };
-  command
-      .add_option_function<std::string>("--tokens", set(tokens),
-                                        bilingual("token ids, e.g. 1,2,3", "词元 id，如 1,2,3"))
-      ->group(prompt_group)
-      ->type_name("IDS");
-  command
-      .add_option_function<std::string>("--tokens-file", set(tokens_file),
-                                        bilingual("file of token ids, separated by commas, spaces or newlines",
-                                                  "词元 id 文件，以逗号、空格或换行分隔"))
-      ->group(prompt_group)
-      ->type_name("FILE");
+  command.add_option_function<std::string>("--tokens", set(tokens), prompt_group, "IDS",
+                                           bilingual("token ids, e.g. 1,2,3", "词元 id，如 1,2,3"));
+  command.add_option_function<std::string>(
+      "--tokens-file", set(tokens_file), prompt_group, "FILE",
+      bilingual("file of token ids, separated by commas, spaces or newlines", "词元 id 文件，以逗号、空格或换行分隔"));
 }
 
 std::vector<std::int32_t> TokenOptions::read() const {
@@ -226,22 +190,16 @@ std::vector<std::int32_t> TokenOptions::read() const {
 }
 
 void TextOptions::add_to(CommandOptions& command) {
-  auto* prompt_option = command
-                            .add_option_function<std::string>(
-                                "-p,--prompt",
-                                [this](const std::string& text) {
-                                  prompt = text;
-                                  has_prompt = true;
-                                },
-                                bilingual("the text", "文本"))
-                            ->group(common_group)
-                            ->type_name("TEXT");
+  auto* prompt_option = command.add_option_function<std::string>(
+      "-p,--prompt",
+      [this](const std::string& text) {
+        prompt = text;
+        has_prompt = true;
+      },
+      common_group, "TEXT", bilingual("the text", "文本"));
   auto* file_option =
-      command
-          .add_option("-f,--file", file,
-                      bilingual("file with the text (default: standard input)", "文本文件（默认：标准输入）"))
-          ->group(common_group)
-          ->type_name("FILE");
+      command.add_option("-f,--file", file, common_group, "FILE",
+                         bilingual("file with the text (default: standard input)", "文本文件（默认：标准输入）"));
   prompt_option->excludes(file_option);
 }
 

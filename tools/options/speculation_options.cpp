@@ -50,19 +50,15 @@ void check_same_vocabulary(const LLM& llm, const LLM& draft, const std::string& 
 
 void SpeculationArguments::add_to(CommandOptions& command) {
   command
-      .add_option("--speculate", speculate,
+      .add_option("--speculate", speculate, speed_group, "N",
                   bilingual("speculative decoding: draft up to N tokens from the earlier text, or with --draft, and "
                             "check them at once; the text stays the same; 0: off (default: 0; with --draft 4)",
                             "推测解码：根据前文或用 --draft 起草至多 N "
                             "个词元，再一并校验；输出不变；0：关闭（默认：0；有 --draft 时为 4）"))
-      ->group(speed_group)
-      ->type_name("N")
       ->transform(whole_number(0, most_draft_tokens));
   command
-      .add_option("--draft", draft,
+      .add_option("--draft", draft, speed_group, "MODEL",
                   bilingual("smaller draft model with the same tokenizer", "草稿模型：分词器相同的较小模型"))
-      ->group(speed_group)
-      ->type_name("MODEL")
       ->check(not_empty);
 }
 

@@ -41,9 +41,7 @@ std::string a_host_name(std::string& value) {
 
 void add_number(CommandOptions& command, const std::string& name, std::size_t& value, const char* unit,
                 std::uint64_t least, std::uint64_t most, const std::string& description) {
-  command.add_option(name, value, description)
-      ->group(server_group)
-      ->type_name(unit)
+  command.add_option(name, value, server_group, unit, description)
       ->default_str(std::to_string(value))
       ->transform(whole_number(least, most));
 }
@@ -86,51 +84,37 @@ HttpArguments::HttpArguments() {
 
 void HttpArguments::add_to(CommandOptions& command) {
   command
-      .add_option("--host", host,
+      .add_option("--host", host, server_group, "ADDRESS",
                   bilingual("address to listen on; 0.0.0.0: all, which requires --api-key-file",
                             "监听地址；0.0.0.0：所有地址，须同时给出 --api-key-file"))
-      ->group(server_group)
-      ->type_name("ADDRESS")
       ->default_str("127.0.0.1")
       ->check(not_empty);
   command
       .add_option(
-          "--port", port,
+          "--port", port, server_group, "N",
           bilingual("port to listen on; 0: a free one, which is printed", "监听端口；0：任选一个空闲端口并显示"))
-      ->group(server_group)
-      ->type_name("N")
       ->default_str("8998")
       ->transform(whole_number(0, 65535));
   command
-      .add_option("--socket", socket,
+      .add_option("--socket", socket, server_group, "PATH",
                   bilingual("unix socket to listen on, instead of a port, or also if --host or --port is given",
                             "监听的 unix 套接字，代替端口；若给出 --host 或 --port 则同时监听"))
-      ->group(server_group)
-      ->type_name("PATH")
       ->check(not_empty);
   command
-      .add_option("--api-key-file", key_file,
+      .add_option("--api-key-file", key_file, server_group, "FILE",
                   bilingual("file of the keys that clients may use, one per line", "客户端可用密钥的文件，每行一个"))
-      ->group(server_group)
-      ->type_name("FILE")
       ->check(not_empty);
+  command.add_flag("--no-api-key", no_key, server_group,
+                   bilingual("let other machines use the server without a key", "允许其他机器不用密钥访问"));
   command
-      .add_flag("--no-api-key", no_key,
-                bilingual("let other machines use the server without a key", "允许其他机器不用密钥访问"))
-      ->group(server_group);
-  command
-      .add_option("--allow-host", allowed_hosts,
+      .add_option("--allow-host", allowed_hosts, server_group, "NAME",
                   bilingual("name of this server next to localhost, for a proxy; repeatable",
                             "除 localhost 外本服务器的名称，供代理使用；可重复"))
-      ->group(server_group)
-      ->type_name("NAME")
       ->transform(a_host_name);
   command
       .add_option(
-          "--cors", cors_origins,
+          "--cors", cors_origins, server_group, "ORIGIN",
           bilingual("origin whose web pages may use the server; repeatable", "允许哪些来源的网页访问服务器；可重复"))
-      ->group(server_group)
-      ->type_name("ORIGIN")
       ->check(an_origin);
   add_limits(command, *this);
 }

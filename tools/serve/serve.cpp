@@ -195,53 +195,41 @@ int run_serve(const ServeCommand& command) {
 void add_work_options(CommandOptions& command, ServeCommand& options) {
   command
       .add_option(
-          "--queue", options.queue,
+          "--queue", options.queue, server_group, "N",
           bilingual("let up to N requests wait; further ones get status 429", "最多 N 个请求排队；更多请求返回 429"))
-      ->group(server_group)
-      ->type_name("N")
       ->capture_default_str()
       ->transform(whole_number(0, 1 << 20));
   command
-      .add_option("--models-memory", options.models_memory_mb,
+      .add_option("--models-memory", options.models_memory_mb, server_group, "MB",
                   bilingual("memory for the weights of a folder's models, in MB; those not in use make room",
                             "文件夹中各模型的权重可用的内存，单位 MB；不在使用的模型会让出内存"))
-      ->group(server_group)
-      ->type_name("MB")
       ->capture_default_str()
       ->transform(whole_number(1, largest_whole));
   command
       .add_option(
-          "--weights-from", options.weights_folders,
+          "--weights-from", options.weights_folders, server_group, "FOLDER",
           bilingual(
               "folder that /update_weights_from_disk may load from, next to the model's and the current one if only "
               "this machine reaches the server; repeatable",
               "允许 /update_weights_from_disk 加载的文件夹；仅本机可访问时，还包括模型所在的和当前的文件夹；可重复"))
-      ->group(server_group)
-      ->type_name("FOLDER")
       ->check(a_folder);
   command
-      .add_option("--max-text", options.text_kb,
+      .add_option("--max-text", options.text_kb, server_group, "KB",
                   bilingual("largest text of a request, in KB: its prompts, messages, tools and schemas together; over "
                             "it status 413",
                             "单个请求的文本上限，单位 KB：提示词、消息、工具和 schema 合计；超出返回 413"))
-      ->group(server_group)
-      ->type_name("KB")
       ->capture_default_str()
       ->transform(whole_number(1, 4 * 1024 * 1024));
   command
-      .add_option("--stuck-after", options.stuck_seconds,
+      .add_option("--stuck-after", options.stuck_seconds, server_group, "SECONDS",
                   bilingual("time without any progress after which /health says that the server is stuck",
                             "多久没有任何进展后，/health 报告服务器卡住"))
-      ->group(server_group)
-      ->type_name("SECONDS")
       ->capture_default_str()
       ->transform(whole_number(1, 86400));
-  command
-      .add_flag(
-          "--no-sandbox", options.no_sandbox,
-          bilingual("keep the rights to read and write files and to run programs, which are given up after the start",
-                    "保留读写文件和运行程序的权限；默认在启动后放弃"))
-      ->group(server_group);
+  command.add_flag(
+      "--no-sandbox", options.no_sandbox, server_group,
+      bilingual("keep the rights to read and write files and to run programs, which are given up after the start",
+                "保留读写文件和运行程序的权限；默认在启动后放弃"));
 }
 
 }  // namespace
