@@ -12,30 +12,28 @@ namespace {
 
 using Json = nlohmann::ordered_json;
 
-std::string_view key_of(LimitKind kind) {
-  switch (kind) {
-    case LimitKind::reading_weights:
-      return "reading_weights";
-    case LimitKind::reading_cache:
-      return "reading_cache";
-    case LimitKind::multiply_add:
-      return "multiply_add";
-    case LimitKind::multiply_add_int8:
-      return "multiply_add_int8";
-    case LimitKind::multiply_add_bf16:
-      return "multiply_add_bf16";
-  }
-  return "unknown";
+// What reports say of a limit.
+struct LimitText {
+  LimitKind kind;
+  std::string_view key, unit;
+  const char* what;  // {}: the megabytes that are read
+};
+
+constexpr LimitText limit_texts[] = {
+    {LimitKind::reading_weights, "reading_weights", "GB/s", "reading {:.1f} MB, like the weights"},
+    {LimitKind::reading_cache, "reading_cache", "GB/s", "reading {:.1f} MB, half the cache"},
+    {LimitKind::multiply_add, "multiply_add", "GFLOP/s", "f32 multiply-add in registers"},
+    {LimitKind::multiply_add_int8, "multiply_add_int8", "GOP/s", "int8 multiply-add in registers"},
+    {LimitKind::multiply_add_bf16, "multiply_add_bf16", "GFLOP/s", "bf16 multiply-add in registers"},
+};
+
+const LimitText& text_of(LimitKind kind) {
+  return *std::ranges::find(limit_texts, kind, &LimitText::kind);
 }
 
 // The limit that a test is compared with.
 LimitKind limit_of(const BenchResult& result) {
   return result.test.kind == BenchKind::prompt ? result.arithmetic : LimitKind::reading_weights;
-}
-
-std::string_view unit_of(LimitKind kind) {
-  const bool floats = kind == LimitKind::multiply_add || kind == LimitKind::multiply_add_bf16;
-  return floats ? "GFLOP/s" : kind == LimitKind::multiply_add_int8 ? "GOP/s" : "GB/s";
 }
 
 // Bytes of weights and cache per second, or operations.
@@ -55,33 +53,16 @@ std::string line_of(const BenchReport& report, const BenchResult& result) {
   if (result.test.texts > 1) {
     return line + fmt::format(" {:>8.1f} for each text\n", speed.median / static_cast<double>(result.test.texts));
   }
-  return line + fmt::format(" {:>8.1f} {:<8}{:>7}\n", 1e-9 * work_per_second(result), unit_of(limit_of(result)),
+  return line + fmt::format(" {:>8.1f} {:<8}{:>7}\n", 1e-9 * work_per_second(result), text_of(limit_of(result)).unit,
                             fraction ? fmt::format("{:.0f}%", 100 * *fraction) : "");
 }
 
 std::string line_of(const BenchLimit& limit) {
   const Spread speed = spread_of(limit.per_second);
-  const double megabytes = 1e-6 * static_cast<double>(limit.bytes);
-  std::string what;
-  switch (limit.kind) {
-    case LimitKind::reading_weights:
-      what = fmt::format("reading {:.1f} MB, like the weights", megabytes);
-      break;
-    case LimitKind::reading_cache:
-      what = fmt::format("reading {:.1f} MB, half the cache", megabytes);
-      break;
-    case LimitKind::multiply_add:
-      what = "f32 multiply-add in registers";
-      break;
-    case LimitKind::multiply_add_int8:
-      what = "int8 multiply-add in registers";
-      break;
-    case LimitKind::multiply_add_bf16:
-      what = "bf16 multiply-add in registers";
-      break;
-  }
+  const LimitText& text = text_of(limit.kind);
+  const std::string what = fmt::format(fmt::runtime(text.what), 1e-6 * static_cast<double>(limit.bytes));
   return fmt::format("{:>15}  {:<33} {:>8.1f} {} ({:.1f} to {:.1f})\n", limit.threads, what, 1e-9 * speed.median,
-                     unit_of(limit.kind), 1e-9 * speed.least, 1e-9 * speed.most);
+                     text.unit, 1e-9 * speed.least, 1e-9 * speed.most);
 }
 
 Json spread_json(const std::vector<double>& samples) {
@@ -191,7 +172,7 @@ Json to_json(const BenchReport& report) {
     if (limit.per_second.empty()) continue;
     const bool int8 = limit.kind == LimitKind::multiply_add_int8;
     const char* rate = limit.bytes > 0 ? "bytes_per_second" : int8 ? "operations_per_second" : "flops_per_second";
-    json["limits"].push_back({{"kind", key_of(limit.kind)},
+    json["limits"].push_back({{"kind", text_of(limit.kind).key},
                               {"threads", limit.threads},
                               {"bytes", limit.bytes},
                               {rate, spread_json(limit.per_second)}});

@@ -70,7 +70,7 @@ int chat_in_turns(std::istream& input, ChatActions& actions, const std::atomic<b
 // Returns the whole text; std::nullopt if standard input is read line by line, while answers are given. Called before
 // interrupts are watched: one ends the program at once, however long the text takes.
 std::optional<std::string> whole_text(const ChatOptions& options) {
-  if (options.turns && !options.text.has_prompt && options.text.file.empty()) return std::nullopt;
+  if (options.turns && !options.text.given()) return std::nullopt;
   return options.text.read();
 }
 

@@ -95,8 +95,7 @@ void ChatOptions::add_to(CommandOptions& command) {
 }
 
 bool ChatOptions::interactive() const {
-  const bool has_text = text.has_prompt || !text.file.empty();
-  return isatty(STDIN_FILENO) && !has_text && !turns && !tool_result && !json;
+  return isatty(STDIN_FILENO) && !text.given() && !turns && !tool_result && !json;
 }
 
 void ChatOptions::check() const {

@@ -1,6 +1,6 @@
 #include "runtime/generate/generate.h"
 
-#include <fmt/core.h>
+#include <fmt/ranges.h>
 #include <unistd.h>
 
 #include <chrono>
@@ -35,8 +35,7 @@ struct GenerateCommand : GenerationArguments {
 
 // Checks the options before anything is loaded.
 void check_options(const GenerateCommand& options) {
-  const bool has_text = options.text.has_prompt || !options.text.file.empty();
-  if (options.tokens && has_text)
+  if (options.tokens && options.text.given())
     throw UsageError("the prompt is given twice, as --tokens and as text; give one of them");
   if (options.tokens && options.tokens->empty()) throw UsageError("--tokens is empty, expected token ids, e.g. 1,2,3");
   if (options.tokens && options.raw) throw UsageError("--raw is for text, but the prompt is --tokens; omit --raw");
@@ -127,8 +126,7 @@ void print_result(const GenerateCommand& command, const std::vector<std::int32_t
   if (command.json) {
     print_json(prompt, result, options, has_text, load_seconds);
   } else if (!has_text) {
-    for (std::size_t i = 0; i < result.tokens.size(); ++i) print_output("{}{}", i > 0 ? "," : "", result.tokens[i]);
-    print_output("\n");
+    print_output("{}\n", fmt::join(result.tokens, ","));
   } else if (isatty(STDOUT_FILENO) && !result.text.ends_with('\n')) {
     print_output("\n");
   }

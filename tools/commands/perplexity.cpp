@@ -80,8 +80,7 @@ struct Result {
 
 // Checks the options before anything is loaded.
 void check_call(const PerplexityOptions& options) {
-  const bool has_text = options.text.has_prompt || !options.text.file.empty();
-  if (options.tokens.given && (has_text || options.jsonl))
+  if (options.tokens.given && (options.text.given() || options.jsonl))
     throw UsageError("the input is given twice, as text and as token ids; give one of them");
   if (options.all_turns && !options.jsonl) throw UsageError("--all-turns is for --jsonl; omit it or give both");
 }

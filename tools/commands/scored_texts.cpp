@@ -35,16 +35,6 @@ void add_answer(ScoredTexts& texts, const Ids& prompt, const Ids& answer, const 
   std::fill(texts.uses.end() - std::ssize(answer), texts.uses.end(), TokenUse::scored);
 }
 
-// Returns the string of a field; throws Error if it is not one.
-const std::string& text_of(const ChatJson& line, const char* key, const std::string& name) {
-  const auto value = line.find(key);
-  if (value == line.end() || !value->is_string()) {
-    throw Error(fmt::format("{} has {} as \"{}\", expected a string", name,
-                            value == line.end() ? "nothing" : kind_of(*value), key));
-  }
-  return value->get_ref<const std::string&>();
-}
-
 // The tokens that mark the ends of a text and the turns of a conversation in MiniMind's data.
 struct Marks {
   std::int32_t bos, eos;
@@ -167,7 +157,10 @@ void add_line(ScoredTexts& texts, const std::string& line, const std::string& na
     add_conversation(texts, *chosen, name + ": chosen", TokenUse::chosen, tokenizer, options);
     add_conversation(texts, *rejected, name + ": rejected", TokenUse::rejected, tokenizer, options);
   } else if (answer && !prompt) {
-    add_pretrain_text(texts, text_of(json, "text", name), name, tokenizer, options.family);
+    if (!answer->is_string()) {
+      throw Error(fmt::format("{} has {} as \"text\", expected a string", name, kind_of(*answer)));
+    }
+    add_pretrain_text(texts, answer->get_ref<const std::string&>(), name, tokenizer, options.family);
   } else {
     throw Error(
         fmt::format("{} is not a text, expected a JSON string, {{\"prompt\": a string, \"text\": a "

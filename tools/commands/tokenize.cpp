@@ -1,4 +1,4 @@
-#include <fmt/core.h>
+#include <fmt/ranges.h>
 
 #include <memory>
 #include <nlohmann/json.hpp>
@@ -43,12 +43,6 @@ std::string decode(const Tokenizer& tokenizer, const std::vector<std::int32_t>& 
   return tokenizer.decode(ids, skip_special);
 }
 
-std::string joined(const std::vector<std::int32_t>& ids) {
-  std::string text;
-  for (const std::int32_t id : ids) text += (text.empty() ? "" : ",") + std::to_string(id);
-  return text;
-}
-
 bool is_id(const Json& value) {
   return value.is_number_integer() && value >= std::numeric_limits<std::int32_t>::min() &&
          value <= std::numeric_limits<std::int32_t>::max();
@@ -85,7 +79,7 @@ int run_tokenize(const TokenizeOptions& options) {
   } else if (options.decode) {
     print_output("{}", decode(tokenizer, parse_token_ids(input, "the input"), options.skip_special));
   } else {
-    print_output("{}\n", joined(encode(tokenizer, options, input)));
+    print_output("{}\n", fmt::join(encode(tokenizer, options, input), ","));
   }
   return 0;
 }

@@ -19,6 +19,7 @@
 #include "tools/terminal/standard_output.h"
 #include "weights/base/error.h"
 #include "weights/base/quote.h"
+#include "weights/base/suggestion.h"
 #include "weights/io/json_fields.h"
 #include "weights/io/text_file.h"
 
@@ -140,10 +141,7 @@ std::string expected_text(GrammarState& state) {
     }
   }
   if (state.may_end()) list.emplace_back("the end of the text");
-  if (list.empty()) return "nothing";
-  std::string result = list.front();
-  for (std::size_t i = 1; i < list.size(); ++i) result += (i + 1 == list.size() ? " or " : ", ") + list[i];
-  return result;
+  return list.empty() ? "nothing" : alternatives(list);
 }
 
 std::optional<Mismatch> first_mismatch(GrammarState& state, std::string_view text) {

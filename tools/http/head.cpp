@@ -18,10 +18,7 @@ struct Reason {
 };
 
 constexpr std::array reasons = {
-    Reason{100, "Continue"},
     Reason{200, "OK"},
-    Reason{201, "Created"},
-    Reason{202, "Accepted"},
     Reason{204, "No Content"},
     Reason{304, "Not Modified"},
     Reason{400, "Bad Request"},
@@ -29,14 +26,11 @@ constexpr std::array reasons = {
     Reason{403, "Forbidden"},
     Reason{404, "Not Found"},
     Reason{405, "Method Not Allowed"},
-    Reason{406, "Not Acceptable"},
     Reason{408, "Request Timeout"},
-    Reason{409, "Conflict"},
     Reason{413, "Content Too Large"},
     Reason{414, "URI Too Long"},
     Reason{415, "Unsupported Media Type"},
     Reason{417, "Expectation Failed"},
-    Reason{422, "Unprocessable Content"},
     Reason{429, "Too Many Requests"},
     Reason{431, "Request Header Fields Too Large"},
     Reason{500, "Internal Server Error"},

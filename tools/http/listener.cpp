@@ -72,6 +72,17 @@ Addresses resolve(const std::string& host, std::uint16_t port) {
                           std::strerror(error)));
 }
 
+// "127.0.0.1" or "::1"; empty for a unix socket.
+std::string ip_of(const sockaddr_storage& address) {
+  char text[INET6_ADDRSTRLEN] = "";
+  if (address.ss_family == AF_INET) {
+    inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in&>(address).sin_addr, text, sizeof(text));
+  } else if (address.ss_family == AF_INET6) {
+    inet_ntop(AF_INET6, &reinterpret_cast<const sockaddr_in6&>(address).sin6_addr, text, sizeof(text));
+  }
+  return text;
+}
+
 std::uint16_t port_of(const sockaddr_storage& address) {
   if (address.ss_family == AF_INET) return ntohs(reinterpret_cast<const sockaddr_in&>(address).sin_port);
   return ntohs(reinterpret_cast<const sockaddr_in6&>(address).sin6_port);
@@ -195,26 +206,13 @@ HttpListener HttpListener::on_socket(const std::string& path) {
 }
 
 bool is_loopback(const sockaddr_storage& address) {
-  char text[INET6_ADDRSTRLEN] = "";
-  if (address.ss_family == AF_INET) {
-    inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in&>(address).sin_addr, text, sizeof(text));
-  } else if (address.ss_family == AF_INET6) {
-    inet_ntop(AF_INET6, &reinterpret_cast<const sockaddr_in6&>(address).sin6_addr, text, sizeof(text));
-  }
-  return is_local_host(text);
+  return is_local_host(ip_of(address));
 }
 
 std::string address_text(const sockaddr_storage& address) {
-  char text[INET6_ADDRSTRLEN] = "";
-  if (address.ss_family == AF_INET) {
-    inet_ntop(AF_INET, &reinterpret_cast<const sockaddr_in&>(address).sin_addr, text, sizeof(text));
-    return fmt::format("{}:{}", text, port_of(address));
-  }
-  if (address.ss_family == AF_INET6) {
-    inet_ntop(AF_INET6, &reinterpret_cast<const sockaddr_in6&>(address).sin6_addr, text, sizeof(text));
-    return fmt::format("[{}]:{}", text, port_of(address));
-  }
-  return "unix";
+  const std::string ip = ip_of(address);
+  if (ip.empty()) return "unix";
+  return fmt::format("{}:{}", address.ss_family == AF_INET6 ? "[" + ip + "]" : ip, port_of(address));
 }
 
 }  // namespace minimind

@@ -82,6 +82,7 @@ struct TextOptions {
   std::string file;
 
   void add_to(CommandOptions& command);
+  bool given() const { return has_prompt || !file.empty(); }
   // Throws Error if the text cannot be read or is not UTF-8.
   std::string read() const;
 };

@@ -21,10 +21,6 @@ std::size_t seconds(std::chrono::milliseconds time) {
   return static_cast<std::size_t>(std::chrono::duration_cast<std::chrono::seconds>(time).count());
 }
 
-std::chrono::milliseconds milliseconds(std::size_t seconds) {
-  return std::chrono::seconds(seconds);
-}
-
 std::string an_origin(const std::string& value) {
   if (is_origin(value)) return {};
   return "found " + quote(value) + ", expected an origin such as https://example.org or http://localhost:3000, or *";
@@ -135,9 +131,9 @@ HttpSettings HttpArguments::settings() const {
   settings.allow_no_key = no_key;
   settings.allowed_hosts = allowed_hosts;
   settings.cors_origins = cors_origins;
-  settings.drain = milliseconds(drain);
-  settings.head_timeout = milliseconds(head_timeout);
-  settings.idle_timeout = milliseconds(idle_timeout);
+  settings.drain = std::chrono::seconds(drain);
+  settings.head_timeout = std::chrono::seconds(head_timeout);
+  settings.idle_timeout = std::chrono::seconds(idle_timeout);
   settings.request.head = header_kb * kb;
   settings.request.body = body_mb * mb;
   settings.body_memory = std::max<std::size_t>(settings.body_memory, 4 * body_mb * mb);

@@ -85,9 +85,7 @@ std::string_view translated(std::string_view english) {
 }
 
 std::string counted(std::size_t count, fmt::format_string<std::size_t&> one, fmt::format_string<std::size_t&> many) {
-  const fmt::string_view text = count == 1 ? one : many;
-  const std::string_view format = translated({text.data(), text.size()});
-  return fmt::vformat({format.data(), format.size()}, fmt::make_format_args(count));
+  return localized(count == 1 ? one : many, count);
 }
 
 }  // namespace minimind

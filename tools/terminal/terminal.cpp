@@ -51,33 +51,31 @@ std::string styled(std::string_view text, Style style, bool styles) {
   return beginning_of(style) + result + "\x1b[0m";
 }
 
-NoEcho::NoEcho() {
-  termios quiet{};
+ChangedInput::ChangedInput(void (*change)(termios&)) {
   if (tcgetattr(STDIN_FILENO, &before_) != 0) return;
-  quiet = before_;
-  // The terminal's own line editing would consume Ctrl-D and other keys that are typed ahead.
-  quiet.c_lflag &= ~static_cast<tcflag_t>(ECHO | ICANON | IEXTEN);
-  changed_ = tcsetattr(STDIN_FILENO, TCSADRAIN, &quiet) == 0;
+  termios changed = before_;
+  change(changed);
+  changed_ = tcsetattr(STDIN_FILENO, TCSADRAIN, &changed) == 0;
 }
 
-NoEcho::~NoEcho() {
+ChangedInput::~ChangedInput() {
   if (changed_) tcsetattr(STDIN_FILENO, TCSADRAIN, &before_);
 }
 
-RawInput::RawInput() {
-  if (tcgetattr(STDIN_FILENO, &before_) != 0) return;
-  termios raw = before_;
-  raw.c_iflag &= ~static_cast<tcflag_t>(ICRNL | INLCR | IGNCR | IXON | ISTRIP);
-  raw.c_oflag |= OPOST | ONLCR;
-  raw.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO | IEXTEN);
-  raw.c_lflag |= ISIG;
-  raw.c_cc[VMIN] = 0;
-  raw.c_cc[VTIME] = 0;
-  changed_ = tcsetattr(STDIN_FILENO, TCSADRAIN, &raw) == 0;
-}
+NoEcho::NoEcho()
+    : ChangedInput([](termios& quiet) {
+        // The terminal's own line editing would consume Ctrl-D and other keys that are typed ahead.
+        quiet.c_lflag &= ~static_cast<tcflag_t>(ECHO | ICANON | IEXTEN);
+      }) {}
 
-RawInput::~RawInput() {
-  if (changed_) tcsetattr(STDIN_FILENO, TCSADRAIN, &before_);
-}
+RawInput::RawInput()
+    : ChangedInput([](termios& raw) {
+        raw.c_iflag &= ~static_cast<tcflag_t>(ICRNL | INLCR | IGNCR | IXON | ISTRIP);
+        raw.c_oflag |= OPOST | ONLCR;
+        raw.c_lflag &= ~static_cast<tcflag_t>(ICANON | ECHO | IEXTEN);
+        raw.c_lflag |= ISIG;
+        raw.c_cc[VMIN] = 0;
+        raw.c_cc[VTIME] = 0;
+      }) {}
 
 }  // namespace minimind

@@ -27,31 +27,29 @@ enum class Style { plain, bold, dim, call };
 // Returns `text` between the escape sequences that turn a style on and off; unchanged if `styles` is false.
 std::string styled(std::string_view text, Style style, bool styles);
 
-// Hides typed text during other output; the text is read later. Does nothing if stdin is not a terminal.
-class NoEcho {
+// A change of the terminal on stdin that ends with the object. Does nothing if stdin is not a terminal.
+class ChangedInput {
  public:
-  NoEcho();
-  NoEcho(const NoEcho&) = delete;
-  NoEcho& operator=(const NoEcho&) = delete;
-  ~NoEcho();
+  ChangedInput(const ChangedInput&) = delete;
+  ChangedInput& operator=(const ChangedInput&) = delete;
+  ~ChangedInput();
+
+ protected:
+  explicit ChangedInput(void (*change)(termios&));
 
  private:
   bool changed_ = false;
   termios before_{};
 };
 
-// During its lifetime, the terminal on stdin delivers each byte as it is typed and shows none. Reading never blocks.
-// Does nothing if stdin is not a terminal.
-class RawInput {
- public:
-  RawInput();
-  RawInput(const RawInput&) = delete;
-  RawInput& operator=(const RawInput&) = delete;
-  ~RawInput();
+// Hides typed text during other output; the text is read later.
+struct NoEcho : ChangedInput {
+  NoEcho();
+};
 
- private:
-  bool changed_ = false;
-  termios before_{};
+// The terminal delivers each byte as it is typed and shows none. Reading never blocks.
+struct RawInput : ChangedInput {
+  RawInput();
 };
 
 }  // namespace minimind
