@@ -31,12 +31,10 @@ ChatJson parse_line(std::string_view line) {
 
 // Whether OpenAI's batch line is a chat. A body alone is one if it has messages.
 bool is_chat(const ChatJson& line) {
-  const auto text_of = [&](const char* name) {
-    return line.contains(name) && line.at(name).is_string() ? line.at(name).get<std::string>() : "";
-  };
-  if (text_of("method") != "POST") throw RequestError("method is not \"POST\"", "method");
-  if (text_of("url") == "/v1/chat/completions") return true;
-  if (text_of("url") == "/v1/completions") return false;
+  if (text_or_empty(line, "method") != "POST") throw RequestError("method is not \"POST\"", "method");
+  const std::string url = text_or_empty(line, "url");
+  if (url == "/v1/chat/completions") return true;
+  if (url == "/v1/completions") return false;
   throw RequestError("url is neither \"/v1/chat/completions\" nor \"/v1/completions\"", "url");
 }
 
@@ -105,17 +103,12 @@ std::optional<LineId> request_of(std::string_view line) {
   } catch (const Error&) {
     return std::nullopt;
   }
-  const auto text_of = [&](const char* name) {
-    return object.is_object() && object.contains(name) && object.at(name).is_string()
-               ? object.at(name).get<std::string>()
-               : std::string();
-  };
-  const std::string id = text_of("id");
+  const std::string id = text_or_empty(object, "id");
   std::size_t number = 0;
   const bool numbered = id.starts_with(id_prefix) &&
                         std::from_chars(id.data() + id_prefix.size(), id.data() + id.size(), number).ec == std::errc();
   if (!numbered || !object.contains("custom_id")) return std::nullopt;
-  return LineId{number, text_of("custom_id")};
+  return LineId{number, text_or_empty(object, "custom_id")};
 }
 
 }  // namespace minimind

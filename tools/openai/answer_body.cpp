@@ -20,7 +20,7 @@ ChatJson logprobs_of(const TextModel& model, const Request& request, const TextT
   const auto scores = pieces.take_rest(generated.scores, generated.text.size());
   if (request.chat) return chat_logprobs(model.tokenizer(), pieces, scores);
   CompletionLogprobs logprobs(model.tokenizer());
-  if (request.echo) add_prompt(logprobs, task, generated.prompt_scores);
+  if (request.echo) logprobs.add_prompt(task.prompt.front(), generated.prompt_scores);
   logprobs.add(scores);
   return logprobs.take();
 }
@@ -95,11 +95,6 @@ std::string_view id_prefix_of(const Request& request) {
 
 std::string prompt_text(const TextModel& model, const TextPrompt& prompt) {
   return prompt.tokens.empty() ? prompt.text : model.tokenizer().decode(prompt.tokens, false);
-}
-
-void add_prompt(CompletionLogprobs& logprobs, const TextTask& task, const std::vector<TokenScore>& scores) {
-  logprobs.add_first(task.prompt.front());
-  logprobs.add(scores);
 }
 
 ChatJson choice_json(const TextModel& model, const Request& request, const TextTask& task, const TextAnswer& answer,

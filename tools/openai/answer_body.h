@@ -64,10 +64,6 @@ ChatJson answer_json(const std::string& id, const std::string& model, const Requ
 // The text of a prompt, which `echo` puts before that of the completion.
 std::string prompt_text(const TextModel& model, const TextPrompt& prompt);
 
-// The logprobs of a prompt's tokens and, in the same lists, of those after it.
-class CompletionLogprobs;
-void add_prompt(CompletionLogprobs& logprobs, const TextTask& task, const std::vector<TokenScore>& scores);
-
 // Returns `prefix` and 24 random letters and digits: no two calls give the same, in any process. Any thread may call.
 std::string unique_id(std::string_view prefix);
 

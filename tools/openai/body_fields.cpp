@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -121,6 +122,19 @@ void BodyFields::reject_the_rest() const {
 
 void BodyFields::throw_own(const std::string& message, const std::string& field) const {
   throw RequestError(message, field);
+}
+
+std::string text_or_empty(const ChatJson& object, const char* name) {
+  const auto field = object.find(name);
+  return field != object.end() && field->is_string() ? field->get<std::string>() : "";
+}
+
+bool is_token(const ChatJson& value) {
+  return value.is_number_unsigned() && value.get<std::uint64_t>() <= INT32_MAX;
+}
+
+bool is_token_list(const ChatJson& value) {
+  return value.is_array() && std::ranges::all_of(value, is_token);
 }
 
 std::shared_ptr<const Grammar> schema_grammar(const ChatJson& schema, const std::string& source, bool open) {

@@ -49,6 +49,13 @@ class BodyFields : public ChatFields {
                    GenerationParameters& parameters) const;
 };
 
+// Returns a field that is a string; empty for any other, also of what is not an object.
+std::string text_or_empty(const ChatJson& object, const char* name);
+
+// Whether a value is a token id, or a list of them.
+bool is_token(const ChatJson& value);
+bool is_token_list(const ChatJson& value);
+
 // Returns the grammar of JSON with only the properties that the schema names, in their order, as OpenAI's structured
 // outputs have it; or, `open`, with others and in any order. Requests with the same schema share it. Throws Error,
 // whose message starts with `source`, Cancelled, and LongWork if it takes long and this thread is for brief work.

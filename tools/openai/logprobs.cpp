@@ -74,10 +74,11 @@ void CompletionLogprobs::add_token(std::int32_t token) {
   offset_ += characters_in(utf8_.push(bytes));
 }
 
-void CompletionLogprobs::add_first(std::int32_t token) {
-  add_token(token);
+void CompletionLogprobs::add_prompt(std::int32_t first, std::span<const TokenScore> others) {
+  add_token(first);
   token_logprobs_.push_back(nullptr);
   top_logprobs_.push_back(nullptr);
+  add(others);
 }
 
 void CompletionLogprobs::add(std::span<const TokenScore> scores) {

@@ -53,8 +53,8 @@ class CompletionLogprobs {
   explicit CompletionLogprobs(const Tokenizer& tokenizer, std::size_t offset = 0)
       : tokenizer_(tokenizer), offset_(offset) {}
 
-  // Adds the first token of a text, which has no log-probability.
-  void add_first(std::int32_t token);
+  // Adds the tokens of a prompt; the first one has no log-probability.
+  void add_prompt(std::int32_t first, std::span<const TokenScore> others);
   void add(std::span<const TokenScore> scores);
 
   // Returns the lists and starts new ones, which continue the text.

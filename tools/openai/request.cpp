@@ -183,17 +183,9 @@ void read_chat(const BodyFields& body, Request& request) {
   body.object("prediction");  // predicted text changes the speed only
 }
 
-bool is_token(const ChatJson& value) {
-  return value.is_number_unsigned() && value.get<std::uint64_t>() <= INT32_MAX;
-}
-
-bool is_token_list(const ChatJson& value) {
-  return value.is_array() && !value.empty() && std::ranges::all_of(value, is_token);
-}
-
 TextPrompt prompt_of(const BodyFields& body, const ChatJson& value, bool one_prompt) {
   if (value.is_string() && !value.get_ref<const std::string&>().empty()) return {.text = value.get<std::string>()};
-  if (is_token_list(value)) return {.tokens = value.get<std::vector<std::int32_t>>()};
+  if (!value.empty() && is_token_list(value)) return {.tokens = value.get<std::vector<std::int32_t>>()};
   if (value == "" || value.empty()) body.fail("prompt", "at least one token");
   body.fail("prompt",
             one_prompt ? "a string or a list of token ids" : "a string, a list of token ids, or a list of either");

@@ -78,11 +78,7 @@ std::shared_ptr<const Grammar> call_grammar(const ChatJson& tools, const std::op
     const std::string wanted = name ? quote(*name) : "a function";
     throw RequestError(fmt::format("tool_choice requires {}, but tools does not have it", wanted), "tool_choice");
   }
-  try {
-    return schema_grammar(ChatJson{{"anyOf", calls}}, "tools");
-  } catch (const Error& error) {
-    throw RequestError(error.what(), "tools");
-  }
+  return about("tools", [&] { return schema_grammar(ChatJson{{"anyOf", calls}}, "tools"); });
 }
 
 }  // namespace
@@ -99,11 +95,7 @@ ToolChoice read_tools(const BodyFields& body) {
   ToolChoice result{.rule = one_call ? CallRule::single : CallRule::free};
   if (tools) {
     if (!tools->is_array()) body.fail("tools", "a list of functions");
-    try {
-      result.tools = parse_tools(json_line(*tools), "tools");
-    } catch (const Error& error) {
-      throw RequestError(error.what(), "tools");
-    }
+    result.tools = about("tools", [&] { return parse_tools(json_line(*tools), "tools"); });
     if (tools->empty() || (choice && *choice == "none")) result.tools.clear();
   }
   if (forced && !tools) throw RequestError("tool_choice requires a call, but tools is missing", "tool_choice");

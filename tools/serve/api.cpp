@@ -318,13 +318,13 @@ std::shared_ptr<ServedModel> Api::model_of(const ChatJson& body, const Answer& a
     throw RequestError("model is \"\", expected one of those that /v1/models lists, or no model", "model",
                        "model_not_found");
   }
-  return models_.get(name != body.end() && name->is_string() ? name->get<std::string>() : "", answer->gone());
+  return models_.get(text_or_empty(body, "model"), answer->gone());
 }
 
 Request Api::request_of(const ChatJson& body, bool chat) const {
   RequestDefaults defaults = options_.defaults;
-  const auto name = body.find("model");  // is known
-  if (name != body.end() && name->is_string()) defaults.model_names = {name->get<std::string>()};
+  const std::string name = text_or_empty(body, "model");  // is known
+  if (!name.empty()) defaults.model_names = {name};
   return read_request(body, chat, defaults);
 }
 

@@ -164,7 +164,7 @@ void Completion::begin(std::size_t index, const std::vector<TokenScore>& prompt_
   if (request_.chat) {
     answer_->write(chunks_.delta(index, {{"role", "assistant"}, {"content", ""}, {"refusal", nullptr}}));
   } else if (request_.echo) {
-    if (request_.logprobs) add_prompt(text.logprobs, *text.task, prompt_scores);
+    if (request_.logprobs) text.logprobs.add_prompt(text.task->prompt.front(), prompt_scores);
     answer_->write(chunks_.text(index, "text", prompt_text(model_, request_.prompts[index / request_.n]),
                                 request_.logprobs ? text.logprobs.take() : ChatJson(nullptr)));
   }

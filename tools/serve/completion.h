@@ -58,7 +58,7 @@ using TakeSeeds = std::function<std::uint64_t(std::size_t texts)>;
 
 // One answer to a chat completion or a completion, from the request to its last byte: gives the texts to the engine and
 // writes what becomes of them, as a whole or as a stream.
-class Completion : public std::enable_shared_from_this<Completion> {
+class Completion {
  public:
   // Starts the answer, which then lives as long as its texts. `model` must outlive it. Throws RequestError.
   static void start(const TextModel& model, EngineThread& engine, Request request, const TakeSeeds& take_seeds,

@@ -41,6 +41,12 @@ std::string time_text(std::chrono::system_clock::time_point time) {
                      parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec, fraction);
 }
 
+std::string digest_of(const std::string& text) {
+  Sha256 hash;
+  hash.update(std::as_bytes(std::span(text)));
+  return hash.hex_digest();
+}
+
 // Ollama penalises the last tokens only, unless it is told otherwise.
 void check_penalties(const BodyFields& fields, const SamplingOptions& sampling) {
   const ChatJson* const last = fields.find("repeat_last_n");
@@ -307,16 +313,6 @@ class OllamaAnswer {
 
 }  // namespace
 
-namespace {
-
-std::string digest_of(const std::string& text) {
-  Sha256 hash;
-  hash.update(std::as_bytes(std::span(text)));
-  return hash.hex_digest();
-}
-
-}  // namespace
-
 void start_ollama(OllamaRoute route, const TextModel& model, EngineThread& engine, const ChatJson& body,
                   const RequestDefaults& defaults, const TakeSeeds& take_seeds, std::shared_ptr<HttpAnswer> answer) {
   OllamaRequest request = read_ollama(route, body, defaults, model);
@@ -326,8 +322,7 @@ void start_ollama(OllamaRoute route, const TextModel& model, EngineThread& engin
 
 std::string ollama_model_name(const ChatJson& body) {
   constexpr std::string_view tag = ":latest";
-  const auto model = body.find("model");
-  std::string name = model != body.end() && model->is_string() ? model->get<std::string>() : "";
+  std::string name = text_or_empty(body, "model");
   if (name.ends_with(tag)) name.resize(name.size() - tag.size());
   return name;
 }

@@ -2,7 +2,6 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <utility>
@@ -26,14 +25,6 @@ struct RolloutRequest {
   bool with_texts = false;
 };
 
-bool is_id(const ChatJson& value) {
-  return value.is_number_unsigned() && value.get<std::uint64_t>() <= INT32_MAX;
-}
-
-bool is_id_list(const ChatJson& value) {
-  return value.is_array() && std::ranges::all_of(value, is_id);
-}
-
 void read_prompts(const BodyFields& body, RolloutRequest& request) {
   const ChatJson* const ids = body.find("input_ids");
   const ChatJson* const text = body.find("text");
@@ -43,10 +34,10 @@ void read_prompts(const BodyFields& body, RolloutRequest& request) {
   }
   const char* const name = ids ? "input_ids" : "text";
   const ChatJson& given = ids ? *ids : *text;
-  request.is_list = given.is_array() && (text || given.empty() || !is_id(given.front()));
+  request.is_list = given.is_array() && (text || given.empty() || !is_token(given.front()));
   for (std::size_t i = 0; i < (request.is_list ? given.size() : 1); ++i) {
     const ChatJson& prompt = request.is_list ? given[i] : given;
-    const bool fits = ids ? is_id_list(prompt) : prompt.is_string();
+    const bool fits = ids ? is_token_list(prompt) : prompt.is_string();
     if (!fits || prompt.empty()) body.fail(name, ids ? "a list of ids, or a list of such lists" : "a text, or a list");
     request.texts.prompts.push_back(ids ? TextPrompt{.tokens = prompt.get<std::vector<std::int32_t>>()}
                                         : TextPrompt{.text = prompt.get<std::string>()});
@@ -62,7 +53,7 @@ void read_sampling_params(const ChatJson& object, RolloutRequest& request) {
   request.texts.n = request.texts.best_of = fields.whole("n", 1, 1024).value_or(1);
   request.texts.ignore_eos = fields.flag("ignore_eos").value_or(false);
   if (const ChatJson* const ids = fields.find("stop_token_ids")) {
-    const bool fits = is_id_list(*ids) && ids->size() <= most_stop_tokens;
+    const bool fits = is_token_list(*ids) && ids->size() <= most_stop_tokens;
     if (!fits) fields.fail("stop_token_ids", fmt::format("a list of at most {} ids", most_stop_tokens));
     request.stop_tokens = ids->get<std::vector<std::int32_t>>();
   }
