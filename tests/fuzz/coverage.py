@@ -23,7 +23,7 @@ READERS = [
                                           "answer_parser")),
     "tools/http/*", "tools/openai/*", "tools/serve/api*", "tools/serve/ollama*", "tools/serve/rollout*",
     "tools/options/lines.h", "tools/terminal/line_*", "tools/terminal/text_columns*",
-    "tools/commands/npy*", "tools/batch/request*", "tools/batch/result_files*",
+    "tools/commands/npy*", "tools/batch/batch_lines*", "tools/batch/request_lines*", "tools/batch/result_files*",
 ]
 # These read nothing from outside: they write, lock or listen.
 NO_READERS = ["weights/gguf/writer*", "weights/io/output_file*", "weights/io/file_lock*", "weights/io/part_files*",
