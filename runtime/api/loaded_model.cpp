@@ -13,7 +13,7 @@
 #include "runtime/tokenizer/tokenizer_generation.h"
 #include "weights/base/error.h"
 #include "weights/base/quote.h"
-#include "weights/io/mistaken_file.h"
+#include "weights/io/input_file.h"
 #include "weights/tensor/weight_types.h"
 
 namespace minimind {

@@ -9,7 +9,7 @@
 #include "runtime/chat/chat_json.h"
 #include "runtime/chat/training_conversation.h"
 #include "weights/base/error.h"
-#include "weights/io/mistaken_file.h"
+#include "weights/io/input_file.h"
 #include "weights/io/text_file.h"
 
 namespace minimind {

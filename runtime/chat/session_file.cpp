@@ -21,7 +21,7 @@
 #include "weights/base/quote.h"
 #include "weights/checkpoint/weights_hash.h"
 #include "weights/io/byte_reader.h"
-#include "weights/io/mistaken_file.h"
+#include "weights/io/input_file.h"
 #include "weights/io/output_file.h"
 #include "weights/io/sha256.h"
 #include "weights/model/config_json.h"

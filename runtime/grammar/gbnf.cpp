@@ -18,7 +18,7 @@
 #include "runtime/text/utf8.h"
 #include "weights/base/error.h"
 #include "weights/base/quote.h"
-#include "weights/io/mistaken_file.h"
+#include "weights/io/input_file.h"
 
 namespace minimind {
 namespace {

@@ -26,8 +26,8 @@
 #include "runtime/json_schema/schema_shapes.h"
 #include "weights/base/error.h"
 #include "weights/base/quote.h"
+#include "weights/io/input_file.h"
 #include "weights/io/json_fields.h"
-#include "weights/io/mistaken_file.h"
 
 namespace minimind {
 namespace {

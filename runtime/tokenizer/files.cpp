@@ -11,8 +11,8 @@
 #include "runtime/tokenizer/tokenizer_json.h"
 #include "weights/base/error.h"
 #include "weights/gguf/reader.h"
+#include "weights/io/input_file.h"
 #include "weights/io/json_fields.h"
-#include "weights/io/mistaken_file.h"
 #include "weights/io/mistaken_path.h"
 #include "weights/io/path.h"
 

@@ -11,7 +11,7 @@
 
 #include "tools/options/lines.h"
 #include "weights/base/error.h"
-#include "weights/io/mistaken_file.h"
+#include "weights/io/input_file.h"
 #include "weights/io/text_file.h"
 
 namespace minimind {

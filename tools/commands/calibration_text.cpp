@@ -21,7 +21,6 @@
 #include "tools/options/lines.h"
 #include "weights/base/error.h"
 #include "weights/io/input_file.h"
-#include "weights/io/mistaken_file.h"
 #include "weights/io/text_file.h"
 
 namespace minimind {

@@ -18,8 +18,8 @@
 #include "tools/terminal/standard_output.h"
 #include "weights/base/error.h"
 #include "weights/checkpoint/open_checkpoint.h"
+#include "weights/io/input_file.h"
 #include "weights/io/json_fields.h"
-#include "weights/io/mistaken_file.h"
 
 namespace minimind {
 namespace {

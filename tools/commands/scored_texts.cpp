@@ -11,7 +11,7 @@
 #include "runtime/chat/training_conversation.h"
 #include "tools/options/lines.h"
 #include "weights/base/error.h"
-#include "weights/io/mistaken_file.h"
+#include "weights/io/input_file.h"
 
 namespace minimind {
 namespace {

@@ -30,7 +30,7 @@
 #include "tools/terminal/standard_output.h"
 #include "weights/base/error.h"
 #include "weights/checkpoint/list_checkpoints.h"
-#include "weights/io/mistaken_file.h"
+#include "weights/io/input_file.h"
 #include "weights/io/path.h"
 
 namespace minimind {

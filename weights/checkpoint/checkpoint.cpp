@@ -10,7 +10,7 @@
 #include "weights/checkpoint/surroundings.h"
 #include "weights/huggingface/folder.h"
 #include "weights/huggingface/safetensors.h"
-#include "weights/io/mistaken_file.h"
+#include "weights/io/input_file.h"
 #include "weights/io/path.h"
 #include "weights/model/check_tensors.h"
 #include "weights/torch/pth.h"

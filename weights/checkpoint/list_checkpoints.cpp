@@ -15,7 +15,7 @@
 #include "weights/gguf/reader.h"
 #include "weights/huggingface/folder.h"
 #include "weights/huggingface/safetensors.h"
-#include "weights/io/mistaken_file.h"
+#include "weights/io/input_file.h"
 #include "weights/torch/pth.h"
 
 namespace minimind {

@@ -10,7 +10,7 @@
 #include "weights/checkpoint/surroundings.h"
 #include "weights/gguf/gguf_model.h"
 #include "weights/gguf/reader.h"
-#include "weights/io/mistaken_file.h"
+#include "weights/io/input_file.h"
 #include "weights/io/mistaken_path.h"
 #include "weights/io/path.h"
 #include "weights/io/text_file.h"

@@ -9,8 +9,8 @@
 
 #include "weights/base/error.h"
 #include "weights/base/quote.h"
+#include "weights/io/input_file.h"
 #include "weights/io/json_builder.h"
-#include "weights/io/mistaken_file.h"
 
 namespace minimind {
 namespace {

@@ -11,8 +11,8 @@
 
 #include "weights/base/error.h"
 #include "weights/base/quote.h"
+#include "weights/io/input_file.h"
 #include "weights/io/json_fields.h"
-#include "weights/io/mistaken_file.h"
 
 namespace minimind {
 namespace {

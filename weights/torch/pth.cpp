@@ -13,7 +13,7 @@
 #include "weights/base/error.h"
 #include "weights/base/quote.h"
 #include "weights/io/byte_reader.h"
-#include "weights/io/mistaken_file.h"
+#include "weights/io/input_file.h"
 #include "weights/tensor/shape.h"
 #include "weights/torch/pickle.h"
 #include "weights/torch/torch_tensor.h"

@@ -1,6 +1,6 @@
 // Mistaken paths instead of a model, and their errors.
 
-#include "weights/io/mistaken_file.h"
+#include "weights/io/input_file.h"
 
 #include <gtest/gtest.h>
 
