@@ -4,10 +4,10 @@
 
 #include <algorithm>
 #include <iterator>
+#include <string_view>
 #include <utility>
 
 #include "weights/base/error.h"
-#include "weights/checkpoint/surroundings.h"
 #include "weights/huggingface/folder.h"
 #include "weights/huggingface/safetensors.h"
 #include "weights/io/input_file.h"
@@ -88,15 +88,11 @@ std::optional<StatedConfig> config_beside(const std::string& path) {
   return stated && (exported || stated->settings > 0) ? std::move(stated) : std::nullopt;
 }
 
-Checkpoint make_checkpoint(CheckpointContents contents, const std::optional<StatedConfig>& stated,
-                           const ConfigOverrides& overrides, const std::string& path) {
-  InferredConfig inferred = infer_config(contents.canonical, stated, overrides, path);
+Checkpoint with_config(CheckpointContents contents, Config config, const std::string& path) {
   Checkpoint checkpoint;
   checkpoint.path = path;
   checkpoint.format = std::move(contents.format);
-  checkpoint.unused_settings = unused_settings(stated, inferred.config.family);
-  checkpoint.config = std::move(inferred.config);
-  checkpoint.sources = std::move(inferred.sources);
+  checkpoint.config = std::move(config);
   checkpoint.tensors = std::move(contents.canonical.tensors);
   checkpoint.vector_type = contents.vector_type;
   checkpoint.metadata = std::move(contents.metadata);
@@ -105,6 +101,61 @@ Checkpoint make_checkpoint(CheckpointContents contents, const std::optional<Stat
   if (checkpoint.config.tie_word_embeddings) checkpoint.tensors.erase("lm_head.weight");
   check_tensors(checkpoint.tensors, checkpoint.config, path);
   return checkpoint;
+}
+
+Checkpoint make_checkpoint(CheckpointContents contents, const std::optional<StatedConfig>& stated,
+                           const ConfigOverrides& overrides, const std::string& path) {
+  InferredConfig inferred = infer_config(contents.canonical, stated, overrides, path);
+  Checkpoint checkpoint = with_config(std::move(contents), std::move(inferred.config), path);
+  checkpoint.unused_settings = unused_settings(stated, checkpoint.config.family);
+  checkpoint.sources = std::move(inferred.sources);
+  return checkpoint;
+}
+
+namespace {
+
+// The path without ".", ".." and empty names, as if no folder in it were a link.
+std::string normal_path(std::string_view path) {
+  const bool is_absolute = path.starts_with('/');
+  std::vector<std::string_view> names;
+  while (!path.empty()) {
+    const std::string_view name = path.substr(0, path.find('/'));
+    path.remove_prefix(std::min(path.size(), name.size() + 1));
+    const bool is_up = name == "..";
+    if (is_up && !names.empty() && names.back() != "..") {
+      names.pop_back();
+    } else if (!name.empty() && name != "." && !(is_up && is_absolute)) {
+      names.push_back(name);
+    }
+  }
+  std::string normal(is_absolute ? "/" : "");
+  for (const std::string_view name : names) normal = join_path(normal, name);
+  return normal;
+}
+
+// The folder above `folder` by name. If `folder` is a link, `folder`/.. is another folder.
+std::string named_parent(const std::string& folder) {
+  const bool is_relative = !folder.empty() && !folder.starts_with('/');
+  return parent_path(normal_path(is_relative ? join_path(real_path("."), folder) : folder));
+}
+
+}  // namespace
+
+std::vector<Surroundings> surroundings(const std::string& checkpoint_path) {
+  std::vector<Surroundings> places;
+  for (const std::string& checkpoint : {checkpoint_path, real_path(checkpoint_path)}) {
+    if (checkpoint.empty()) continue;  // the file does not exist
+    const std::string folder = is_folder(checkpoint_path) ? checkpoint : parent_path(checkpoint);
+    places.push_back(
+        {folder,
+         {join_path(folder, "../model"), join_path(named_parent(folder), "model"), join_path(folder, "model")}});
+  }
+  return places;
+}
+
+std::string shorter(const std::string& path) {
+  const std::string normal = normal_path(path);
+  return is_same_file(normal, path) ? normal : path;
 }
 
 std::optional<std::string> find_tokenizer_json(const std::string& checkpoint_path) {

@@ -83,8 +83,12 @@ CheckpointContents contents_of(StoredTensors stored, std::string format, const s
 // does not count.
 std::optional<StatedConfig> config_beside(const std::string& path);
 
-// Returns the checkpoint of these contents, without the LoRA. Throws Error unless they are a complete MiniMind text
-// model and agree with `stated` and `overrides`.
+// Returns the checkpoint of these contents, without the LoRA and without the sources of the config. Throws Error unless
+// they are exactly the weights of a model with this config.
+Checkpoint with_config(CheckpointContents contents, Config config, const std::string& path);
+
+// The same with the config that the contents, `stated` and `overrides` imply. Throws Error unless these agree and the
+// contents are a complete MiniMind text model.
 Checkpoint make_checkpoint(CheckpointContents contents, const std::optional<StatedConfig>& stated,
                            const ConfigOverrides& overrides, const std::string& path);
 
@@ -92,5 +96,18 @@ Checkpoint make_checkpoint(CheckpointContents contents, const std::optional<Stat
 // checkpoint, in model/ or in model/minimind_tokenizer/, there or one folder up, as in MiniMind's trees. If the
 // checkpoint is a link, its target's places are searched too.
 std::optional<std::string> find_tokenizer_json(const std::string& checkpoint_path);
+
+// The folder of a checkpoint, and the folders model/ of MiniMind's trees that it may be in, out/ or the tree's own
+// folder; in search order.
+struct Surroundings {
+  std::string folder;
+  std::vector<std::string> model_folders;
+};
+
+// Returns those of a checkpoint. If it is a link, its target's follow.
+std::vector<Surroundings> surroundings(const std::string& checkpoint_path);
+
+// Returns the path of a file without x/.., unless x is a link, so that x/.. is another folder.
+std::string shorter(const std::string& path);
 
 }  // namespace minimind

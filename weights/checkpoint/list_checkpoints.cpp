@@ -74,11 +74,7 @@ bool is_lora(const std::string& path) {
 void describe_model(ListedCheckpoint& found) {
   try {
     const Checkpoint checkpoint = open_checkpoint(found.path, {});
-    for (const auto& [name, tensor] : checkpoint.tensors) {
-      double elements = 1;
-      for (const std::size_t size : tensor.shape) elements *= static_cast<double>(size);
-      found.parameters += elements;
-    }
+    found.parameters = static_cast<double>(parameter_count(checkpoint));
     found.family = checkpoint.config.family;
     found.is_model = true;
   } catch (const Error& error) {

@@ -7,14 +7,13 @@
 #include <utility>
 
 #include "weights/base/error.h"
-#include "weights/checkpoint/surroundings.h"
+#include "weights/checkpoint/checkpoint.h"
 #include "weights/gguf/gguf_model.h"
 #include "weights/gguf/reader.h"
 #include "weights/io/input_file.h"
 #include "weights/io/mistaken_path.h"
 #include "weights/io/path.h"
 #include "weights/io/text_file.h"
-#include "weights/model/check_tensors.h"
 #include "weights/model/python_config.h"
 #include "weights/tensor/shape.h"
 
@@ -160,16 +159,9 @@ Checkpoint open_checkpoint(const std::string& path, const OpenOptions& options) 
 
 Checkpoint checkpoint_of(StoredTensors stored, const Config& config, const std::string& source) {
   CheckpointContents contents = contents_of(std::move(stored), "memory", source);
-  Checkpoint checkpoint;
-  checkpoint.path = source;
-  checkpoint.format = std::move(contents.format);
-  checkpoint.config = config;
-  checkpoint.tensors = std::move(contents.canonical.tensors);
-  checkpoint.skipped = std::move(contents.canonical.skipped);
-  checkpoint.other_modalities = std::move(contents.canonical.other_modalities);
-  if (config.tie_word_embeddings) checkpoint.tensors.erase("lm_head.weight");
-  check_tensors(checkpoint.tensors, config, source);
-  add_loras(checkpoint, contents.lora, {});
+  const StoredTensors lora = std::move(contents.lora);
+  Checkpoint checkpoint = with_config(std::move(contents), config, source);
+  add_loras(checkpoint, lora, {});
   return checkpoint;
 }
 
