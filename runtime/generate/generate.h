@@ -15,7 +15,6 @@
 #include "runtime/engine/context.h"
 #include "runtime/engine/forward.h"
 #include "runtime/generate/constraint.h"
-#include "runtime/generate/drafter.h"
 #include "runtime/generate/sampler.h"
 #include "runtime/text/utf8.h"
 #include "runtime/tokenizer/tokenizer.h"
@@ -81,6 +80,19 @@ class TextPenalties {
 // tokenizer, which knows the texts of the tokens. Every program defines it: dry.cpp has that of all but the core, whose
 // throws.
 std::unique_ptr<TextPenalties> make_dry(const DryOptions& options, const Tokenizer* tokenizer, std::size_t vocab_size);
+
+// A cheap predictor of the next tokens. A wrong draft costs only time: generate() accepts the tokens of a draft that it
+// would have sampled itself.
+class Drafter {
+ public:
+  virtual ~Drafter() = default;
+
+  // Returns up to `most` tokens of the vocabulary that may follow `tokens`. `tokens` is the whole text so far, prompt
+  // and generated tokens, and not empty. Returns none without a prediction, or once `interrupted` is set. Successive
+  // texts may differ arbitrarily; the call is fast if most of the text is unchanged. Valid until the next call.
+  virtual std::span<const std::int32_t> draft(std::span<const std::int32_t> tokens, std::size_t most,
+                                              const std::atomic<bool>& interrupted) = 0;
+};
 
 struct GenerateOptions {
   std::size_t max_tokens = 0;             // the most that are generated

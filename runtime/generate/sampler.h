@@ -6,7 +6,6 @@
 #include <span>
 #include <vector>
 
-#include "runtime/generate/large_values.h"
 #include "runtime/generate/sampling_options.h"
 
 namespace minimind {
@@ -19,6 +18,20 @@ struct Candidate {
   std::int32_t token;
   double logit;
   double probability;
+};
+
+// A search for the largest of many values, none of them NaN, in one pass that compares several side by side.
+class LargeValues {
+ public:
+  // Returns the indices of the k largest values, k > 0, of all that equal the last of these, and of few others. They
+  // are valid until the next call.
+  std::span<const std::size_t> find(std::span<const float> values, std::size_t k);
+
+ private:
+  void find_column_maxima(std::span<const float> values);
+
+  std::vector<float> maxima_, ordered_;
+  std::vector<std::size_t> found_;
 };
 
 // Samples tokens in the order of MiniMind's generate(). Steps that it lacks are at the position of their own

@@ -9,7 +9,7 @@
 
 #include "runtime/engine/context.h"
 #include "runtime/engine/forward.h"
-#include "runtime/generate/drafter.h"
+#include "runtime/generate/generate.h"
 
 namespace minimind {
 
