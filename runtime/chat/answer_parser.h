@@ -2,6 +2,7 @@
 
 #include <array>
 #include <cstddef>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -39,6 +40,17 @@ struct AnswerEvent {
 
 // Adds the event to a message of the assistant. A call gets the id "call_N", N being `next_call`, which grows.
 void add_event(AnswerEvent& event, Message& message, std::size_t& next_call);
+
+// Parses a model's call: {"name": "...", "arguments": {...}}. The arguments may be named "parameters", may be the text
+// of a JSON object, and may be omitted if empty. The characters of the arguments are kept: numbers, escapes, repeated
+// keys and spaces. std::nullopt if a call cannot represent all of the text: another value, another key, a repeated key,
+// or both arguments and parameters. Integers of more than 64 bits and numbers beyond a double give std::nullopt too,
+// because no chat template can use them.
+std::optional<ToolCall> parse_tool_call(std::string_view json);
+
+// Parses the start of a call that starts with the name: the arguments are their characters so far, which may be none.
+// std::nullopt if the name is incomplete, or if the text starts no such call.
+std::optional<ToolCall> parse_cut_tool_call(std::string_view json);
 
 // Splits the stream of an answer's text at <think>, </think>, <tool_call> and </tool_call>. Text that may be the prefix
 // of a tag is kept back until the next characters decide. So is whitespace. How the stream is cut changes only the

@@ -19,7 +19,7 @@ README = ROOT / "tests/fuzz/README.md"
 READERS = [
     *(f"weights/{room}/*" for room in ("io", "torch", "gguf", "huggingface", "checkpoint", "model")),
     *(f"runtime/{room}/*" for room in ("text", "tokenizer", "jinja", "grammar", "json_schema")),
-    *(f"runtime/chat/{name}*" for name in ("session_file", "message_json", "chat_json", "training_conversation", "tool_call",
+    *(f"runtime/chat/{name}*" for name in ("session_file", "message_json", "chat_json", "training_conversation",
                                           "answer_parser")),
     "tools/http/*", "tools/openai/*", "tools/serve/api*", "tools/serve/ollama*", "tools/serve/rollout*",
     "tools/options/lines.h", "tools/terminal/line_*", "tools/terminal/text_columns*",

@@ -7,7 +7,6 @@
 #include <string>
 #include <vector>
 
-#include "runtime/chat/tool_call.h"
 #include "tests/support/cases.h"
 #include "tests/support/cpu_seconds.h"
 

@@ -6,7 +6,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/chat/tool_call.h"
+#include "runtime/chat/answer_parser.h"
 #include "runtime/jinja/jinja.h"
 #include "weights/base/error.h"
 
