@@ -7,7 +7,7 @@
 
 namespace minimind {
 
-// ggml's IQ types whose quants are indices into code books (block_grids.h). Each function decodes the 256 values of one
+// ggml's IQ types whose quants are indices into code books. Each function decodes the 256 values of one
 // block, of block_shape(type).bytes, as the `gguf` package does. See dequantize in block_formats.h.
 void read_iq2_xxs(const std::uint8_t* block, float* out);
 void read_iq2_xs(const std::uint8_t* block, float* out);

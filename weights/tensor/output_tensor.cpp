@@ -129,7 +129,7 @@ float rounded_to(DType type, float value) {
 }  // namespace
 
 void require_float_type(const OutputTensor& tensor, std::string_view format) {
-  if (tensor.dtype == DType::f32 || tensor.dtype == DType::f16 || tensor.dtype == DType::bf16) return;
+  if (is_float_type(tensor.dtype)) return;
   throw Error(fmt::format("tensor {} cannot be written to a {} file as {}, expected f32, f16 or bf16",
                           quote(tensor.name), format, name_of(tensor.dtype)));
 }
