@@ -8,7 +8,6 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/text/python_float.h"
 #include "weights/base/error.h"
 #include "weights/base/quote.h"
 
@@ -80,7 +79,7 @@ class ChatJsonWriter {
 
   void write(const ChatJson& value) {
     if (value.is_number_float()) {
-      text_ += python_float(value.get<double>());
+      text_ += jinja::python_float(value.get<double>());
     } else if (value.is_structured() && !value.empty()) {
       write_items(value);
     } else {

@@ -4,7 +4,6 @@
 #include <vector>
 
 #include "runtime/jinja/text.h"
-#include "runtime/text/python_float.h"
 #include "runtime/text/utf8.h"
 #include "weights/base/quote.h"
 

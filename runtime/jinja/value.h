@@ -179,6 +179,9 @@ bool equal(const Value& a, const Value& b, Budget& budget);
 // Python's a < b and, with or_equal, a <= b: of numbers and of strings. Throws Failure for other values.
 bool less(const Value& a, const Value& b, bool or_equal, Budget& budget);
 
+// Returns a float as Python's repr() writes it: the shortest digits that read back as `number`.
+std::string python_float(double number);
+
 // Throws Failure for an undefined value, with its reason.
 void require_defined(const Value& value);
 
