@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "runtime/text/utf8.h"
-#include "runtime/tokenizer/llama_cpp_differences.h"
 #include "runtime/tokenizer/tokenizer.h"
 #include "runtime/tokenizer/tokenizer_json_writer.h"
 #include "weights/base/error.h"
@@ -97,13 +96,7 @@ constexpr std::string_view corrupt = "the file is corrupt; copy or convert it ag
 std::string describe_value(const GgufValue* value) {
   if (!value) return "nothing";
   if (!value->is_array()) return fmt::format("a value of type {}", name_of(value->type));
-  const std::size_t size = std::visit(
-      [](const auto& data) -> std::size_t {
-        if constexpr (requires { data.size(); }) return data.size();
-        return 0;
-      },
-      value->data);
-  return fmt::format("an array of {} {}", size, name_of(value->type));
+  return fmt::format("an array of {} {}", value->size(), name_of(value->type));
 }
 
 // The keys of a tokenizer. Messages say what to do.
@@ -391,6 +384,17 @@ void set_own_keys(GgufMetadata& metadata, const TokenizerData& data) {
   set_ids_if_any(metadata, gguf_keys::appended, appended);
 }
 
+// If the tokenizer's files name no end or start token, llama.cpp takes another one.
+std::vector<Fact> unnamed_tokens(const TokenizerData& data, const Tokenizer& tokenizer, std::size_t vocab_size) {
+  constexpr std::size_t taken = 11;
+  std::vector<Fact> facts;
+  if (vocab_size <= taken) return facts;
+  const std::string text = quote(tokenizer.token_text(std::int32_t{taken}));
+  if (!data.eos_token) facts.push_back(Fact("without an eos_token, llama.cpp ends texts at token {}, {}", taken, text));
+  if (!data.bos_token) facts.push_back(Fact("without a bos_token, llama.cpp uses token {}, {}", taken, text));
+  return facts;
+}
+
 }  // namespace
 
 std::vector<Fact> set_tokenizer(GgufMetadata& metadata, const TokenizerData& data, std::size_t vocab_size) {
@@ -427,7 +431,7 @@ std::vector<Fact> set_tokenizer(GgufMetadata& metadata, const TokenizerData& dat
     metadata.set_strings(std::string(gguf_keys::chat_templates), {"tool_use"});
   }
   set_own_keys(metadata, data);
-  return llama_cpp_differences(data, tokenizer, vocab_size);
+  return unnamed_tokens(data, tokenizer, vocab_size);
 }
 
 }  // namespace minimind

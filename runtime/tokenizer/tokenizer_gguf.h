@@ -30,9 +30,9 @@ TokenizerData read_tokenizer_gguf(const GgufMetadata& metadata, const std::strin
 //   minimind.tokenizer.before_text, after_text                                ids put around texts, unless
 //                                                                             add_bos_token and add_eos_token suffice
 //
-// Returns llama.cpp's deviations from Hugging Face, a fact each (llama_cpp_differences.h): none for MiniMind's
-// tokenizers. Throws Error, naming data.source, as Tokenizer does, if an id is outside the rows of the embedding, and
-// for a merge that GGUF's "a b" cannot spell.
+// Returns a fact for the end and the start token that llama.cpp will take, if the tokenizer's files name none: nothing
+// for MiniMind's tokenizers. Throws Error, naming data.source, as Tokenizer does, if an id is outside the rows of the
+// embedding, and for a merge that GGUF's "a b" cannot spell.
 [[nodiscard]] std::vector<Fact> set_tokenizer(GgufMetadata& metadata, const TokenizerData& data,
                                               std::size_t vocab_size);
 
