@@ -79,12 +79,8 @@ GrammarReader::GrammarReader(std::string_view text, const std::string& source) :
 }
 
 void GrammarReader::fail_at(std::size_t position, const std::string& reason) const {
-  const std::string_view before = text_.substr(0, position);
-  const auto line = 1 + std::count(before.begin(), before.end(), '\n');
-  const std::string_view in_line = before.substr(before.find_last_of('\n') + 1);  // npos + 1 is 0
-  const auto column = 1 + std::count_if(in_line.begin(), in_line.end(),
-                                        [](char byte) { return (static_cast<unsigned char>(byte) & 0xC0u) != 0x80u; });
-  throw LocatedError(fmt::format("{}:{}:{}: {}", source_, line, column, reason));
+  const TextPlace place = place_of(position, text_);
+  throw LocatedError(fmt::format("{}:{}:{}: {}", source_, place.line, place.column, reason));
 }
 
 bool GrammarReader::take_if(std::string_view wanted) {

@@ -2,6 +2,8 @@
 
 #include <algorithm>
 
+#include "weights/base/text.h"
+
 namespace minimind {
 namespace {
 
@@ -31,15 +33,9 @@ TextKind kind_of(std::string_view text) {
   return TextKind::other;
 }
 
-bool starts_character(char byte) {
-  return (static_cast<std::uint8_t>(byte) & 0xC0) != 0x80;
-}
-
 void sort_by_length(TokenTrie::Part& part, const Texts& texts) {
   std::vector<std::vector<std::int32_t>> tokens(std::size_t{part.height} + 1);
-  for (const auto& [text, token] : texts) {
-    tokens[static_cast<std::size_t>(std::count_if(text.begin(), text.end(), starts_character))].push_back(token);
-  }
+  for (const auto& [text, token] : texts) tokens[count_characters(text)].push_back(token);
   for (const std::vector<std::int32_t>& of_this : tokens) {
     part.by_length.insert(part.by_length.end(), of_this.begin(), of_this.end());
     part.of_length.push_back(part.by_length.size());

@@ -2,12 +2,10 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
-
 #include "runtime/jinja/interpreter.h"
 #include "runtime/jinja/lexer.h"
 #include "runtime/jinja/parser.h"
-#include "runtime/jinja/text.h"
+#include "runtime/text/code_points.h"
 #include "runtime/text/utf8.h"
 #include "weights/base/error.h"
 
@@ -17,10 +15,8 @@ namespace {
 constexpr std::size_t max_source = std::size_t{256} << 10;  // a parsed template takes up to 160 times its size
 
 [[noreturn]] void fail(const std::string& name, std::string_view source, std::size_t offset, const char* what) {
-  const std::string_view before = source.substr(0, std::min(offset, source.size()));
-  const auto line = std::count(before.begin(), before.end(), '\n') + 1;
-  const std::size_t column = jinja::count_characters(before.substr(before.rfind('\n') + 1)) + 1;
-  throw Error(fmt::format("{}: line {}, column {}: {}", name, line, column, what));
+  const TextPlace place = place_of(offset, source);
+  throw Error(fmt::format("{}: line {}, column {}: {}", name, place.line, place.column, what));
 }
 
 }  // namespace

@@ -10,13 +10,10 @@
 #include "runtime/text/code_points.h"
 #include "runtime/text/unicode.h"
 #include "runtime/text/utf8.h"
+#include "weights/base/text.h"
 
 namespace minimind::jinja {
 namespace {
-
-bool begins_character(char byte) {
-  return (static_cast<unsigned char>(byte) & 0xC0) != 0x80;
-}
 
 CodePoints set_of(std::string_view characters) {
   std::vector<CodePoints::Range> ranges;
@@ -56,14 +53,10 @@ bool ends_line(char32_t c) {
 
 }  // namespace
 
-std::size_t count_characters(std::string_view text) {
-  return static_cast<std::size_t>(std::count_if(text.begin(), text.end(), begins_character));
-}
-
 std::size_t byte_of_character(std::string_view text, std::size_t index) {
   std::size_t at = 0;
   for (std::size_t seen = 0; at < text.size(); ++at) {
-    if (begins_character(text[at]) && seen++ == index) break;
+    if (starts_character(text[at]) && seen++ == index) break;
   }
   return at;
 }

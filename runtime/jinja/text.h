@@ -14,8 +14,6 @@ namespace minimind::jinja {
 
 // Operations of Python's str, on well-formed UTF-8. Positions and lengths are in characters unless stated otherwise.
 
-std::size_t count_characters(std::string_view text);
-
 // Returns the byte at which character `index` starts; text.size() after the end.
 std::size_t byte_of_character(std::string_view text, std::size_t index);
 

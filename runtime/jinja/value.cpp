@@ -8,6 +8,7 @@
 #include <limits>
 
 #include "runtime/jinja/text.h"
+#include "runtime/text/code_points.h"
 #include "weights/base/quote.h"
 
 namespace minimind::jinja {

@@ -9,7 +9,7 @@
 
 #include "runtime/grammar/work.h"
 #include "runtime/json_schema/pattern.h"
-#include "weights/base/utf8_char.h"
+#include "weights/base/text.h"
 
 namespace minimind {
 namespace {

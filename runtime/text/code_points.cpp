@@ -103,6 +103,16 @@ std::u32string code_points_of(std::string_view utf8) {
   return result;
 }
 
+std::size_t count_characters(std::string_view utf8) {
+  return static_cast<std::size_t>(std::ranges::count_if(utf8, starts_character));
+}
+
+TextPlace place_of(std::size_t byte, std::string_view utf8) {
+  const std::string_view before = utf8.substr(0, std::min(byte, utf8.size()));
+  const std::string_view in_line = before.substr(before.rfind('\n') + 1);  // npos + 1 is 0
+  return {1 + static_cast<std::size_t>(std::ranges::count(before, '\n')), 1 + count_characters(in_line)};
+}
+
 std::vector<std::vector<ByteSet>> utf8_sequences(const CodePoints& set) {
   std::vector<std::vector<ByteSet>> sequences;
   for (const CodePoints::Range& range : set.ranges()) add_sequences(range.first, range.last, sequences);

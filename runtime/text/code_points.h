@@ -1,6 +1,7 @@
 #pragma once
 
 #include <bitset>
+#include <cstddef>
 #include <cstdint>
 #include <string>
 #include <string_view>
@@ -49,6 +50,14 @@ class CodePoints {
 
 // Returns the characters of UTF-8.
 std::u32string code_points_of(std::string_view utf8);
+
+std::size_t count_characters(std::string_view utf8);
+
+// A place in a text for people: both from 1, the column in characters.
+struct TextPlace {
+  std::size_t line = 1, column = 1;
+};
+TextPlace place_of(std::size_t byte, std::string_view utf8);
 
 using ByteSet = std::bitset<256>;
 

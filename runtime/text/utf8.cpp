@@ -7,10 +7,6 @@ namespace {
 
 constexpr std::string_view replacement_bytes = "\xEF\xBF\xBD";
 
-bool is_continuation(char byte) {
-  return (static_cast<unsigned char>(byte) & 0xC0u) == 0x80u;
-}
-
 // Appends the text of `bytes` to `text`. Returns the number of bytes at the end that are a truncated character.
 std::size_t append_lossy(std::string_view bytes, std::string& text) {
   while (!bytes.empty()) {
@@ -26,7 +22,7 @@ std::size_t append_lossy(std::string_view bytes, std::string& text) {
 
 Utf8Char last_utf8(std::string_view text) {
   std::size_t begin = text.size() - 1;
-  while (begin > 0 && is_continuation(text[begin])) --begin;
+  while (begin > 0 && !starts_character(text[begin])) --begin;
   return first_utf8(text.substr(begin));
 }
 

@@ -5,7 +5,7 @@
 #include <string>
 #include <string_view>
 
-#include "weights/base/utf8_char.h"
+#include "weights/base/text.h"
 
 namespace minimind {
 

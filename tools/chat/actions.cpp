@@ -14,6 +14,7 @@
 #include "weights/base/cancel.h"
 #include "weights/base/error.h"
 #include "weights/base/quote.h"
+#include "weights/base/text.h"
 #include "weights/io/file_lock.h"
 #include "weights/io/json_fields.h"
 #include "weights/io/output_file.h"
@@ -33,7 +34,7 @@ std::string start_of(const std::string& text) {
   const bool whole = line.size() == text.size() && line.size() <= longest;
   if (line.size() > longest) {
     std::size_t end = longest;
-    while (end > 0 && (static_cast<unsigned char>(line[end]) & 0xC0) == 0x80) --end;
+    while (end > 0 && !starts_character(line[end])) --end;
     line.resize(end);
   }
   return line + (whole ? "" : "…");

@@ -20,6 +20,7 @@
 #include "tools/commands/scored_texts.h"
 #include "tools/options/lines.h"
 #include "weights/base/error.h"
+#include "weights/base/text.h"
 #include "weights/io/input_file.h"
 #include "weights/io/text_file.h"
 
@@ -130,7 +131,7 @@ Lines::Line Lines::read(std::size_t index) const {
 
 // Returns the first character that starts at this byte or later.
 std::size_t next_character(std::string_view text, std::size_t at) {
-  while (at < text.size() && (static_cast<unsigned char>(text[at]) & 0xC0u) == 0x80u) ++at;
+  while (at < text.size() && !starts_character(text[at])) ++at;
   return std::min(at, text.size());
 }
 

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "runtime/grammar/state.h"
+#include "runtime/text/code_points.h"
 #include "tools/options/command_line.h"
 #include "tools/options/grammar_options.h"
 #include "tools/options/help.h"
@@ -38,7 +39,8 @@ struct ValidateOptions {
 
 // Where a text stops conforming.
 struct Mismatch {
-  std::size_t offset = 0, line = 1, column = 1;  // the column in characters
+  std::size_t offset = 0;
+  TextPlace place;
   std::string found, expected;
 };
 
@@ -150,14 +152,7 @@ std::optional<Mismatch> first_mismatch(GrammarState& state, std::string_view tex
   at.offset = state.advance_within(text);
   const std::string_view rest = text.substr(at.offset);
   if (rest.empty() && state.may_end()) return std::nullopt;
-  for (const char byte : text.substr(0, at.offset)) {
-    if (byte == '\n') {
-      ++at.line;
-      at.column = 1;
-    } else if ((static_cast<unsigned char>(byte) & 0xC0) != 0x80) {
-      ++at.column;
-    }
-  }
+  at.place = place_of(at.offset, text);
   at.found = rest.empty()           ? "the end of the text"
              : rest.front() == '\n' ? "the end of the line"
                                     : quote(rest.substr(0, std::min<std::size_t>(rest.find('\n'), 20)));
@@ -176,8 +171,12 @@ std::optional<Mismatch> first_mismatch(GrammarState& state, std::string_view tex
 
 ReportJson json_of(const std::optional<Mismatch>& mismatch) {
   if (!mismatch) return {{"conforms", true}};
-  return {{"conforms", false},          {"offset", mismatch->offset}, {"line", mismatch->line},
-          {"column", mismatch->column}, {"found", mismatch->found},   {"expected", mismatch->expected}};
+  return {{"conforms", false},
+          {"offset", mismatch->offset},
+          {"line", mismatch->place.line},
+          {"column", mismatch->place.column},
+          {"found", mismatch->found},
+          {"expected", mismatch->expected}};
 }
 
 // Each line is a text. Returns true if all conform.
@@ -202,8 +201,8 @@ int run_validate(const ValidateOptions& options) {
   if (options.json) {
     print_output("{}\n", dump_json(json_of(mismatch)));
   } else if (mismatch) {
-    throw Error(fmt::format("{}:{}:{}: found {}, expected {}", name, mismatch->line, mismatch->column, mismatch->found,
-                            mismatch->expected));
+    throw Error(fmt::format("{}:{}:{}: found {}, expected {}", name, mismatch->place.line, mismatch->place.column,
+                            mismatch->found, mismatch->expected));
   } else if (!options.quiet) {
     note("the text conforms");
   }

@@ -5,12 +5,10 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 
+#include "runtime/text/code_points.h"
+
 namespace minimind {
 namespace {
-
-std::size_t characters_in(std::string_view text) {
-  return static_cast<std::size_t>(std::ranges::count_if(text, [](char c) { return (c & 0xC0) != 0x80; }));
-}
 
 // The text of a token for the older form: bytes that are not UTF-8 as OpenAI writes them, so that no two tokens are
 // alike.
@@ -71,7 +69,7 @@ void CompletionLogprobs::add_token(std::int32_t token) {
   const std::string_view bytes = tokenizer_.token_bytes(token);
   tokens_.push_back(spelled(bytes));
   text_offset_.push_back(offset_);
-  offset_ += characters_in(utf8_.push(bytes));
+  offset_ += count_characters(utf8_.push(bytes));
 }
 
 void CompletionLogprobs::add_prompt(std::int32_t first, std::span<const TokenScore> others) {

@@ -5,7 +5,7 @@
 
 #include <cstddef>
 
-#include "weights/base/utf8_char.h"
+#include "weights/base/text.h"
 
 namespace minimind {
 namespace {

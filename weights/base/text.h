@@ -1,6 +1,8 @@
 #pragma once
 
 #include <algorithm>
+#include <cstddef>
+#include <cstdint>
 #include <string>
 #include <string_view>
 
@@ -25,5 +27,27 @@ inline std::string_view trimmed(std::string_view text) {
 inline bool is_digits(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
+
+// Returns whether this byte of well-formed UTF-8 is the first of a character.
+constexpr bool starts_character(char byte) {
+  return (static_cast<unsigned char>(byte) & 0xC0u) != 0x80u;
+}
+
+enum class Utf8State : std::uint8_t {
+  complete,   // one well-formed character
+  malformed,  // bytes that no continuation can turn into a character
+  truncated,  // a valid prefix of a character, truncated by the end of the input
+};
+
+// One step through UTF-8. Ill-formed bytes are taken in maximal subparts (Unicode 15, section 3.9, table 3-8), each of
+// which represents one U+FFFD. Python's bytes.decode("utf-8", "replace") and Rust's from_utf8_lossy do the same.
+struct Utf8Char {
+  Utf8State state;
+  char32_t code_point;  // U+FFFD unless complete
+  std::size_t size;     // bytes taken, 1 to 4
+};
+
+// Returns the first character of `bytes`, which must not be empty.
+Utf8Char first_utf8(std::string_view bytes);
 
 }  // namespace minimind

@@ -1,4 +1,4 @@
-#include "weights/base/utf8_char.h"
+#include "weights/base/text.h"
 
 namespace minimind {
 namespace {
