@@ -18,7 +18,7 @@
 #include "tools/terminal/standard_output.h"
 #include "weights/base/error.h"
 #include "weights/base/quote.h"
-#include "weights/gguf/format.h"
+#include "weights/gguf/metadata.h"
 #include "weights/gguf/writer.h"
 #include "weights/io/text_file.h"
 #include "weights/tensor/shape.h"

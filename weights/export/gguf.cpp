@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "weights/base/error.h"
-#include "weights/gguf/format.h"
 #include "weights/gguf/settings.h"
 #include "weights/model/config_json.h"
 #include "weights/model/tensor_names.h"

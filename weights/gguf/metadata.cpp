@@ -10,6 +10,7 @@
 
 #include "weights/base/error.h"
 #include "weights/base/quote.h"
+#include "weights/base/text.h"
 
 namespace minimind {
 namespace {
@@ -24,7 +25,7 @@ std::string shown_scalar(double value, GgufType type) {
 std::string shown_scalar(const std::string& value, GgufType) {
   if (value.size() <= longest_text) return quote(value);
   std::size_t end = longest_text;
-  while (end > 0 && (static_cast<unsigned char>(value[end]) & 0xC0u) == 0x80u) --end;  // not inside a character
+  while (end > 0 && !starts_character(value[end])) --end;  // not inside a character
   return fmt::format("{}... ({} bytes)", quote(value.substr(0, end)), value.size());
 }
 
@@ -59,35 +60,18 @@ std::string shown_data(const GgufNumbers<Wide>& list, GgufType type) {
 }  // namespace
 
 std::string_view name_of(GgufType type) {
-  switch (type) {
-    case GgufType::u8:
-      return "u8";
-    case GgufType::i8:
-      return "i8";
-    case GgufType::u16:
-      return "u16";
-    case GgufType::i16:
-      return "i16";
-    case GgufType::u32:
-      return "u32";
-    case GgufType::i32:
-      return "i32";
-    case GgufType::f32:
-      return "f32";
-    case GgufType::boolean:
-      return "bool";
-    case GgufType::string:
-      return "string";
-    case GgufType::array:
-      return "array";
-    case GgufType::u64:
-      return "u64";
-    case GgufType::i64:
-      return "i64";
-    case GgufType::f64:
-      return "f64";
-  }
-  return "unknown";
+  constexpr std::string_view names[] = {"u8",   "i8",     "u16",   "i16", "u32", "i32", "f32",
+                                        "bool", "string", "array", "u64", "i64", "f64"};
+  return names[static_cast<std::size_t>(type)];
+}
+
+std::size_t GgufValue::size() const {
+  return std::visit(
+      []<typename Values>(const Values& values) -> std::size_t {
+        if constexpr (requires { values.size(); }) return values.size();
+        return 1;
+      },
+      data);
 }
 
 std::size_t GgufMetadata::place_of(std::string_view key) const {

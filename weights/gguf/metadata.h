@@ -14,6 +14,18 @@
 
 namespace minimind {
 
+// The facts of GGUF that its reader and writer share.
+inline constexpr std::string_view gguf_magic = "GGUF";
+inline constexpr std::string_view gguf_alignment_key = "general.alignment";
+inline constexpr std::size_t gguf_default_alignment = 32;  // of each tensor, in bytes from the first
+inline constexpr std::size_t gguf_most_dimensions = 4;     // ggml's GGML_MAX_DIMS
+inline constexpr std::size_t gguf_longest_name = 63;       // ggml's GGML_MAX_NAME, without the zero that ends it
+
+// Returns the next multiple of `alignment`. The result must not overflow.
+constexpr std::size_t gguf_padded(std::size_t size, std::size_t alignment) {
+  return (size + alignment - 1) / alignment * alignment;
+}
+
 // The type codes of GGUF's metadata values.
 enum class GgufType : std::uint32_t { u8, i8, u16, i16, u32, i32, f32, boolean, string, array, u64, i64, f64 };
 
@@ -62,7 +74,35 @@ struct GgufValue {
   Data data;
 
   bool is_array() const { return data.index() >= 5; }
+  std::size_t size() const;  // the number of an array's elements
 };
+
+// Returns use.operator()<Wide, Number>() for a type of numbers: `Number` in the file, `Wide` as GgufValue has it.
+template <class Use>
+auto with_number_type(GgufType type, const Use& use) {
+  switch (type) {
+    case GgufType::u8:
+      return use.template operator()<std::uint64_t, std::uint8_t>();
+    case GgufType::u16:
+      return use.template operator()<std::uint64_t, std::uint16_t>();
+    case GgufType::u32:
+      return use.template operator()<std::uint64_t, std::uint32_t>();
+    case GgufType::u64:
+      return use.template operator()<std::uint64_t, std::uint64_t>();
+    case GgufType::i8:
+      return use.template operator()<std::int64_t, std::int8_t>();
+    case GgufType::i16:
+      return use.template operator()<std::int64_t, std::int16_t>();
+    case GgufType::i32:
+      return use.template operator()<std::int64_t, std::int32_t>();
+    case GgufType::i64:
+      return use.template operator()<std::int64_t, std::int64_t>();
+    case GgufType::f32:
+      return use.template operator()<double, float>();
+    default:
+      return use.template operator()<double, double>();
+  }
+}
 
 // The metadata. Keys are in the order of the file and are not repeated.
 class GgufMetadata {

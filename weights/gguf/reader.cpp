@@ -4,13 +4,14 @@
 
 #include <algorithm>
 #include <bit>
+#include <iterator>
+#include <map>
 #include <optional>
 #include <span>
 #include <utility>
 
 #include "weights/base/error.h"
 #include "weights/base/quote.h"
-#include "weights/gguf/format.h"
 #include "weights/io/byte_reader.h"
 #include "weights/tensor/shape.h"
 
@@ -39,6 +40,46 @@ struct ListedTensor {
   std::uint64_t offset = 0;        // into the data
   std::size_t size = 0;
 };
+
+// The types of ggml that DType lacks. ggml has removed codes 4, 5, 31 to 33 and 36 to 38; old files have them.
+struct OtherType {
+  std::uint32_t code;
+  std::string_view name;
+};
+constexpr OtherType other_types[] = {
+    {4, "Q4_2"},      {5, "Q4_3"},        {9, "Q8_1"},        {15, "Q8_K"},       {31, "Q4_0_4_4"}, {32, "Q4_0_4_8"},
+    {33, "Q4_0_8_8"}, {36, "IQ4_NL_4_4"}, {37, "IQ4_NL_4_8"}, {38, "IQ4_NL_8_8"}, {41, "Q1_0"},     {42, "Q2_0"},
+};
+
+// Returns the type whose DTypeRow::gguf_type is `code`; std::nullopt if DType lacks it.
+std::optional<DType> dtype_of_code(std::uint32_t code) {
+  const auto* const found =
+      std::ranges::find_if(dtype_rows, [&](const DTypeRow& row) { return row.gguf_type == code; });
+  return found == std::end(dtype_rows) ? std::nullopt : std::optional(found->type);
+}
+
+// Returns ggml's name, such as "Q4_K", whether in DType (in capitals) or not; "number 99" if ggml has no such type.
+std::string tensor_type_name(std::uint32_t code) {
+  if (const auto type = dtype_of_code(code)) {
+    std::string name(name_of(*type));
+    for (char& c : name) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+    return name;
+  }
+  const auto* const found = std::ranges::find(other_types, code, &OtherType::code);
+  return found == std::end(other_types) ? fmt::format("number {}", code) : std::string(found->name);
+}
+
+// Lists the tensor types of weights: "F32, F16, ..."
+std::string readable_tensor_types() {
+  std::map<std::uint32_t, std::string> names;
+  for (const DTypeRow& row : dtype_rows) {
+    if (!row.gguf_type || !(is_float_type(row.type) || is_block_type(row.type))) continue;
+    names[*row.gguf_type] = tensor_type_name(*row.gguf_type);
+  }
+  std::string text;
+  for (const auto& [code, name] : names) text += (text.empty() ? "" : ", ") + name;
+  return text;
+}
 
 // Reads the length of `what`, in units of at least `smallest` bytes. It must fit into the rest of the file.
 std::size_t read_count(ByteReader& reader, std::size_t smallest, std::string_view what) {
@@ -98,54 +139,18 @@ GgufValue::Data read_numbers(std::optional<std::size_t> count, ByteReader& reade
 }
 
 GgufValue::Data read_data(ByteReader& reader, GgufType type, std::optional<std::size_t> count, std::string_view what) {
-  switch (type) {
-    case GgufType::u8:
-      return read_numbers<std::uint64_t, std::uint8_t>(count, reader);
-    case GgufType::u16:
-      return read_numbers<std::uint64_t, std::uint16_t>(count, reader);
-    case GgufType::u32:
-      return read_numbers<std::uint64_t, std::uint32_t>(count, reader);
-    case GgufType::u64:
-      return read_numbers<std::uint64_t, std::uint64_t>(count, reader);
-    case GgufType::i8:
-      return read_numbers<std::int64_t, std::int8_t>(count, reader);
-    case GgufType::i16:
-      return read_numbers<std::int64_t, std::int16_t>(count, reader);
-    case GgufType::i32:
-      return read_numbers<std::int64_t, std::int32_t>(count, reader);
-    case GgufType::i64:
-      return read_numbers<std::int64_t, std::int64_t>(count, reader);
-    case GgufType::f32:
-      return read_numbers<double, float>(count, reader);
-    case GgufType::f64:
-      return read_numbers<double, double>(count, reader);
-    case GgufType::boolean:
-      return read_values<bool>(count, [&] { return read_boolean(reader, what); });
-    case GgufType::string:
-      return read_values<std::string>(count, [&] { return read_text(reader, what); });
-    case GgufType::array:
-      break;
+  if (type == GgufType::boolean) return read_values<bool>(count, [&] { return read_boolean(reader, what); });
+  if (type == GgufType::string) return read_values<std::string>(count, [&] { return read_text(reader, what); });
+  if (type == GgufType::array) {
+    reader.fail(fmt::format("{} is an array of arrays, which MiniMind models do not have; {}", what, corrupt));
   }
-  reader.fail(fmt::format("{} is an array of arrays, which MiniMind models do not have; {}", what, corrupt));
+  return with_number_type(type, [&]<class Wide, class Number>() { return read_numbers<Wide, Number>(count, reader); });
 }
 
 std::size_t smallest_size(GgufType type) {
-  switch (type) {
-    case GgufType::u16:
-    case GgufType::i16:
-      return 2;
-    case GgufType::u32:
-    case GgufType::i32:
-    case GgufType::f32:
-      return 4;
-    case GgufType::u64:
-    case GgufType::i64:
-    case GgufType::f64:
-    case GgufType::string:
-      return 8;
-    default:
-      return 1;
-  }
+  if (type == GgufType::string) return smallest_string;
+  if (type == GgufType::boolean || type == GgufType::array) return 1;
+  return with_number_type(type, []<class Wide, class Number>() { return sizeof(Number); });
 }
 
 GgufType read_type(ByteReader& reader, std::string_view what) {
@@ -227,17 +232,17 @@ ListedTensor read_listed_tensor(ByteReader& reader, std::size_t number, std::siz
   }
   tensor.shape = read_shape(reader, what);
   const auto code = reader.read<std::uint32_t>();
-  const auto dtype = dtype_of_gguf_code(code);
+  const auto dtype = dtype_of_code(code);
   if (!dtype) {
     reader.fail(fmt::format("{} is of type {}, which is not read; convert or quantize the model to one of {}", what,
-                            gguf_tensor_type_name(code), readable_gguf_tensor_types()));
+                            tensor_type_name(code), readable_tensor_types()));
   }
   tensor.dtype = *dtype;
   tensor.offset = reader.read<std::uint64_t>();
   const std::size_t block = block_shape(*dtype).elements;
   if (block > 1 && (tensor.shape.empty() || tensor.shape.back() % block != 0)) {
     reader.fail(fmt::format("{} of type {} and shape {} has rows that are not a whole number of {}; {}", what,
-                            gguf_tensor_type_name(code), shape_text(tensor.shape), block, corrupt));
+                            tensor_type_name(code), shape_text(tensor.shape), block, corrupt));
   }
   const auto size = byte_count(tensor.shape, *dtype);
   if (!size) {

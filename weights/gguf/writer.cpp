@@ -10,7 +10,7 @@
 
 #include "weights/base/error.h"
 #include "weights/base/quote.h"
-#include "weights/gguf/format.h"
+#include "weights/gguf/metadata.h"
 #include "weights/tensor/shape.h"
 
 namespace minimind {
@@ -55,44 +55,12 @@ void append_texts(std::string& out, const GgufValue& value) {
 }
 
 void append_data(std::string& out, const GgufValue& value, std::string_view key) {
-  switch (value.type) {
-    case GgufType::u8:
-      return append_numbers<std::uint8_t, std::uint64_t>(out, value, key);
-    case GgufType::u16:
-      return append_numbers<std::uint16_t, std::uint64_t>(out, value, key);
-    case GgufType::u32:
-      return append_numbers<std::uint32_t, std::uint64_t>(out, value, key);
-    case GgufType::u64:
-      return append_numbers<std::uint64_t, std::uint64_t>(out, value, key);
-    case GgufType::i8:
-      return append_numbers<std::int8_t, std::int64_t>(out, value, key);
-    case GgufType::i16:
-      return append_numbers<std::int16_t, std::int64_t>(out, value, key);
-    case GgufType::i32:
-      return append_numbers<std::int32_t, std::int64_t>(out, value, key);
-    case GgufType::i64:
-      return append_numbers<std::int64_t, std::int64_t>(out, value, key);
-    case GgufType::f32:
-      return append_numbers<float, double>(out, value, key);
-    case GgufType::f64:
-      return append_numbers<double, double>(out, value, key);
-    case GgufType::boolean:
-      return append_numbers<std::uint8_t, bool>(out, value, key);
-    case GgufType::string:
-      return append_texts(out, value);
-    case GgufType::array:
-      break;
+  if (value.type == GgufType::boolean) return append_numbers<std::uint8_t, bool>(out, value, key);
+  if (value.type == GgufType::string) return append_texts(out, value);
+  if (value.type == GgufType::array) {
+    throw Error(fmt::format("GGUF key {}: arrays of arrays are not written", quote(key)));
   }
-  throw Error(fmt::format("GGUF key {}: arrays of arrays are not written", quote(key)));
-}
-
-std::size_t length_of(const GgufValue& value) {
-  return std::visit(
-      []<typename Data>(const Data& data) -> std::size_t {
-        if constexpr (requires { data.size(); }) return data.size();
-        return 1;
-      },
-      value.data);
+  with_number_type(value.type, [&]<class Wide, class Number>() { append_numbers<Number, Wide>(out, value, key); });
 }
 
 void append_metadata(std::string& out, const GgufMetadata& metadata) {
@@ -100,7 +68,7 @@ void append_metadata(std::string& out, const GgufMetadata& metadata) {
     append_text(out, key);
     if (value.is_array()) append_code(out, GgufType::array);
     append_code(out, value.type);
-    if (value.is_array()) append(out, std::uint64_t{length_of(value)});
+    if (value.is_array()) append(out, std::uint64_t{value.size()});
     append_data(out, value, key);
   }
 }
