@@ -58,4 +58,12 @@ const Builtin* find_method(const Value& subject, std::string_view name);
 // The methods of strings that are also filters, whose subject can be any value.
 Run strip_both, upper_case, lower_case, capitalize, replace;
 
+// Return `subject.name`, an attribute before an item, and `subject[key]`, an item before an attribute. Undefined if
+// there is neither.
+Value attribute_of(Context& context, const Value& subject, std::string_view name);
+Value item_of(Context& context, const Value& subject, const Value& key);
+
+// Returns `subject[start:stop:step]`; null represents an omitted bound.
+Value slice_of(Context& context, const Value& subject, const Value* start, const Value* stop, const Value* step);
+
 }  // namespace minimind::jinja

@@ -7,7 +7,6 @@
 #include <optional>
 #include <utility>
 
-#include "runtime/jinja/access.h"
 #include "runtime/jinja/show.h"
 #include "runtime/jinja/text.h"
 #include "weights/base/quote.h"
