@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <set>
 
 #include "runtime/grammar/work.h"
 #include "weights/base/quote.h"
@@ -243,95 +244,77 @@ const std::vector<NodeId>& SchemaNodes::negation(NodeId id) {
   return negations_[id] = std::move(result);
 }
 
+NodeId SchemaNodes::opposite(NodeId id, JsonType type, const std::function<void(SchemaNode&)>& change) {
+  SchemaNode node = like(id, bit_of(type));
+  change(node);
+  return add(std::move(node));
+}
+
 // A value of another type, or one of these types outside of its set of values.
 void SchemaNodes::negate_values(NodeId id, std::vector<NodeId>& result) {
   const SchemaNode& node = nodes_[id];
   if (node.types != all_types) result.push_back(add(like(id, static_cast<JsonTypes>(all_types & ~node.types))));
-  const auto number = [&] { return like(id, bit_of(JsonType::number)); };
-  const auto string = [&] { return like(id, bit_of(JsonType::string)); };
-  const auto push = [&](SchemaNode opposite) { result.push_back(add(std::move(opposite))); };
+  const auto add_boolean = [&](const auto& change) { result.push_back(opposite(id, JsonType::boolean, change)); };
+  const auto add_number = [&](const auto& change) { result.push_back(opposite(id, JsonType::number, change)); };
+  const auto add_string = [&](const auto& change) { result.push_back(opposite(id, JsonType::string, change)); };
   if (node.whole || node.fraction) {
-    SchemaNode other = number();
-    other.fraction = node.whole;
-    other.whole = node.fraction;
-    push(std::move(other));
+    add_number([&](SchemaNode& other) {
+      other.fraction = node.whole;
+      other.whole = node.fraction;
+    });
   }
   if (!node.true_too || !node.false_too) {
-    SchemaNode other = like(id, bit_of(JsonType::boolean));
-    other.true_too = !node.true_too;
-    other.false_too = !node.false_too;
-    push(std::move(other));
+    add_boolean([&](SchemaNode& other) {
+      other.true_too = !node.true_too;
+      other.false_too = !node.false_too;
+    });
   }
   for (const AutomatonId automaton : node.strings) {
-    SchemaNode other = string();
-    other.strings.push_back(automata_.complement(automaton));
-    push(std::move(other));
+    add_string([&](SchemaNode& other) { other.strings.push_back(automata_.complement(automaton)); });
   }
   for (const AutomatonId automaton : node.numbers) {
     // Texts with an exponent may spell a number of the set in a way that the set does not have.
     const AutomatonId plain = automata_.cached("plain", [] { return minimind::numbers(NumberTexts::plain); });
-    SchemaNode other = number();
-    other.numbers.push_back(automata_.both(automata_.complement(automaton), plain));
-    push(std::move(other));
+    add_number(
+        [&](SchemaNode& other) { other.numbers.push_back(automata_.both(automata_.complement(automaton), plain)); });
   }
   for (const NumberBound& bound : node.from) {
-    SchemaNode other = number();
-    other.to.push_back({bound.value, !bound.exclusive});
-    push(std::move(other));
+    add_number([&](SchemaNode& other) { other.to.push_back({bound.value, !bound.exclusive}); });
   }
   for (const NumberBound& bound : node.to) {
-    SchemaNode other = number();
-    other.from.push_back({bound.value, !bound.exclusive});
-    push(std::move(other));
+    add_number([&](SchemaNode& other) { other.from.push_back({bound.value, !bound.exclusive}); });
   }
-  if (node.min_length > 0) {
-    SchemaNode other = string();
-    other.max_length = node.min_length - 1;
-    push(std::move(other));
-  }
-  if (node.max_length) {
-    SchemaNode other = string();
-    other.min_length = *node.max_length + 1;
-    push(std::move(other));
-  }
+  if (node.min_length > 0) add_string([&](SchemaNode& other) { other.max_length = node.min_length - 1; });
+  if (node.max_length) add_string([&](SchemaNode& other) { other.min_length = *node.max_length + 1; });
 }
 
 void SchemaNodes::negate_arrays(NodeId id, std::vector<NodeId>& result) {
   const SchemaNode& node = nodes_[id];
-  const auto array = [&] { return like(id, bit_of(JsonType::array)); };
-  const auto push = [&](SchemaNode opposite) { result.push_back(add(std::move(opposite))); };
+  const auto add_array = [&](const auto& change) { result.push_back(opposite(id, JsonType::array, change)); };
   for (std::size_t i = 0; i < node.prefix.size(); ++i) {
-    SchemaNode other = array();
-    other.prefix.assign(i, always_);
-    other.prefix.push_back(inverse(node.prefix[i]));
-    other.min_items = i + 1;
-    push(std::move(other));
+    add_array([&](SchemaNode& other) {
+      other.prefix.assign(i, always_);
+      other.prefix.push_back(inverse(node.prefix[i]));
+      other.min_items = i + 1;
+    });
   }
   if (node.items) {
-    SchemaNode other = array();
-    other.contains.push_back({inverse(*node.items), node.prefix.size(), 1, std::nullopt});
-    push(std::move(other));
+    add_array([&](SchemaNode& other) {
+      other.contains.push_back({inverse(*node.items), node.prefix.size(), 1, std::nullopt});
+    });
   }
-  if (node.min_items > 0) {
-    SchemaNode other = array();
-    other.max_items = node.min_items - 1;
-    push(std::move(other));
-  }
-  if (node.max_items) {
-    SchemaNode other = array();
-    other.min_items = *node.max_items + 1;
-    push(std::move(other));
-  }
+  if (node.min_items > 0) add_array([&](SchemaNode& other) { other.max_items = node.min_items - 1; });
+  if (node.max_items) add_array([&](SchemaNode& other) { other.min_items = *node.max_items + 1; });
   for (const SchemaNode::Contains& contains : node.contains) {
     if (contains.min > 0) {
-      SchemaNode other = array();
-      other.contains.push_back({contains.item, contains.from, 0, contains.min - 1});
-      push(std::move(other));
+      add_array([&](SchemaNode& other) {
+        other.contains.push_back({contains.item, contains.from, 0, contains.min - 1});
+      });
     }
     if (contains.max) {
-      SchemaNode other = array();
-      other.contains.push_back({contains.item, contains.from, *contains.max + 1, std::nullopt});
-      push(std::move(other));
+      add_array([&](SchemaNode& other) {
+        other.contains.push_back({contains.item, contains.from, *contains.max + 1, std::nullopt});
+      });
     }
   }
   // That items are repeated is no condition here: such arrays are rejected where uniqueItems must not hold.
@@ -339,8 +322,7 @@ void SchemaNodes::negate_arrays(NodeId id, std::vector<NodeId>& result) {
 
 void SchemaNodes::negate_objects(NodeId id, std::vector<NodeId>& result) {
   const SchemaNode& node = nodes_[id];
-  const auto object = [&] { return like(id, bit_of(JsonType::object)); };
-  const auto push = [&](SchemaNode opposite) { result.push_back(add(std::move(opposite))); };
+  const auto add_object = [&](const auto& change) { result.push_back(opposite(id, JsonType::object, change)); };
   for (const std::string& name : node.required) result.push_back(forbidding(name));
   AutomatonId others = automata_.cached("all strings", Automaton::everything);
   std::vector<std::u32string> named;
@@ -348,43 +330,29 @@ void SchemaNodes::negate_objects(NodeId id, std::vector<NodeId>& result) {
     spend(1 + name.size());
     named.push_back(code_points_of(name));
     if (value == always_) continue;
-    SchemaNode other = object();
-    other.required.push_back(name);
-    other.properties.emplace_back(name, inverse(value));
-    push(std::move(other));
+    add_object([&, &name = name, &value = value](SchemaNode& other) {
+      other.required.push_back(name);
+      other.properties.emplace_back(name, inverse(value));
+    });
   }
   for (const auto& [names, value] : node.patterns) {
     others = automata_.both(others, automata_.complement(names));
     if (value == always_) continue;
-    SchemaNode other = object();
-    other.some.push_back({names, inverse(value), std::nullopt});
-    push(std::move(other));
+    add_object([&, &names = names, &value = value](SchemaNode& other) {
+      other.some.push_back({names, inverse(value), std::nullopt});
+    });
   }
   if (node.additional && *node.additional != always_) {
     others = automata_.both(others, automata_.complement(automata_.add(Automaton::of_texts(named))));
-    SchemaNode other = object();
-    other.some.push_back({others, inverse(*node.additional), std::nullopt});
-    push(std::move(other));
+    add_object([&](SchemaNode& other) { other.some.push_back({others, inverse(*node.additional), std::nullopt}); });
   }
   for (const NodeId name : node.names) {
-    SchemaNode other = object();
-    other.some.push_back({0, always_, inverse(name)});
-    push(std::move(other));
+    add_object([&](SchemaNode& other) { other.some.push_back({0, always_, inverse(name)}); });
   }
-  if (node.min_properties > 0) {
-    SchemaNode other = object();
-    other.max_properties = node.min_properties - 1;
-    push(std::move(other));
-  }
-  if (node.max_properties) {
-    SchemaNode other = object();
-    other.min_properties = *node.max_properties + 1;
-    push(std::move(other));
-  }
+  if (node.min_properties > 0) add_object([&](SchemaNode& other) { other.max_properties = node.min_properties - 1; });
+  if (node.max_properties) add_object([&](SchemaNode& other) { other.min_properties = *node.max_properties + 1; });
   for (const SchemaNode::SomeProperty& some : node.some) {
-    SchemaNode other = object();
-    other.patterns.emplace_back(some.names, inverse(some.value));
-    push(std::move(other));
+    add_object([&](SchemaNode& other) { other.patterns.emplace_back(some.names, inverse(some.value)); });
   }
   for (const auto& [name, needed] : node.dependent_required) {
     for (const std::string& missing : needed) {

@@ -4,6 +4,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <deque>
+#include <functional>
 #include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
@@ -189,6 +190,8 @@ class SchemaNodes {
   friend class SchemaReader;
 
   SchemaNode like(NodeId id, JsonTypes types = all_types) const;
+  // Adds a node of this type that is like `id` only in its place in the document.
+  NodeId opposite(NodeId id, JsonType type, const std::function<void(SchemaNode&)>& change);
   void negate_values(NodeId id, std::vector<NodeId>& result);
   void negate_arrays(NodeId id, std::vector<NodeId>& result);
   void negate_objects(NodeId id, std::vector<NodeId>& result);
