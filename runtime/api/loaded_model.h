@@ -36,8 +36,6 @@ class LoadedModel {
   const Tokenizer& tokenizer() const;
   const ChatTemplate& chat_template() const;
 
-  // The tokens that end a text, and those of an answer's structure, which are part of its text.
-
   // Identifies the weights for session files. Throws Failure unless opened with session_files.
   const ModelIdentity& identity() const;
 

@@ -261,11 +261,6 @@ std::optional<Value> read_bytes(Op op, ByteReader& reader) {
   }
 }
 
-// Parses `digits`, the text form of a memo index. Throws Error if they are not a number or it does not fit.
-std::uint64_t parse_index(std::string_view digits, const ByteReader& reader) {
-  return parse_number<std::uint64_t>(digits, reader);
-}
-
 // Returns the value that `op` alone describes, its argument read from `reader`: None, a bool, a number or bytes.
 // std::nullopt if `op` is not of this group.
 std::optional<Value> read_scalar(Op op, ByteReader& reader) {
@@ -414,7 +409,7 @@ T& Unpickler::top_as(std::string_view wanted) {
 
 // The protocol 0 form of a memo index.
 std::uint64_t Unpickler::read_index() {
-  return parse_index(reader_.take_line(), reader_);
+  return parse_number<std::uint64_t>(reader_.take_line(), reader_);
 }
 
 // Picklers number their memo from 0 or 1 without gaps, so an index over the limit on values is corrupt.
