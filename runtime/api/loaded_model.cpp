@@ -12,7 +12,7 @@
 #include "runtime/engine/thread_team.h"
 #include "runtime/tokenizer/tokenizer_generation.h"
 #include "weights/base/error.h"
-#include "weights/base/quote.h"
+#include "weights/base/text.h"
 #include "weights/io/input_file.h"
 #include "weights/tensor/weight_types.h"
 

@@ -11,8 +11,8 @@
 
 #include "runtime/chat/training_conversation.h"
 #include "weights/base/error.h"
-#include "weights/base/quote.h"
 #include "weights/base/suggestion.h"
+#include "weights/base/text.h"
 
 namespace minimind {
 namespace {

@@ -18,7 +18,7 @@
 #include "runtime/chat/message_json.h"
 #include "runtime/text/utf8.h"
 #include "weights/base/error.h"
-#include "weights/base/quote.h"
+#include "weights/base/text.h"
 #include "weights/checkpoint/weights_hash.h"
 #include "weights/io/byte_reader.h"
 #include "weights/io/input_file.h"

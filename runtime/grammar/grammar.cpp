@@ -11,7 +11,7 @@
 #include "runtime/grammar/work.h"
 #include "weights/base/cancel.h"
 #include "weights/base/error.h"
-#include "weights/base/quote.h"
+#include "weights/base/text.h"
 
 namespace minimind {
 namespace {

@@ -9,7 +9,6 @@
 
 #include "runtime/jinja/show.h"
 #include "runtime/jinja/text.h"
-#include "weights/base/quote.h"
 #include "weights/base/text.h"
 
 namespace minimind::jinja {

@@ -17,7 +17,7 @@
 #include "runtime/text/code_points.h"
 #include "runtime/text/utf8.h"
 #include "weights/base/error.h"
-#include "weights/base/quote.h"
+#include "weights/base/text.h"
 
 namespace minimind::jinja {
 namespace {

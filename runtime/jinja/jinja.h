@@ -36,7 +36,7 @@ struct Template;
 class JinjaTemplate {
  public:
   // `name` is the template's name in messages. Throws Error, with line and column, for a template that cannot be parsed
-  // or is over 1 MiB.
+  // or is over 256 KiB.
   JinjaTemplate(std::string_view source, std::string name);
   ~JinjaTemplate();
   JinjaTemplate(JinjaTemplate&&) noexcept;

@@ -10,7 +10,7 @@
 #include "runtime/jinja/text.h"
 #include "runtime/text/unicode.h"
 #include "runtime/text/utf8.h"
-#include "weights/base/quote.h"
+#include "weights/base/text.h"
 
 namespace minimind::jinja {
 namespace {

@@ -7,7 +7,7 @@
 #include "runtime/jinja/show.h"
 #include "runtime/jinja/text.h"
 #include "runtime/text/utf8.h"
-#include "weights/base/quote.h"
+#include "weights/base/text.h"
 
 namespace minimind::jinja {
 

@@ -11,7 +11,7 @@
 
 #include "runtime/jinja/filters.h"
 #include "runtime/jinja/lexer.h"
-#include "weights/base/quote.h"
+#include "weights/base/text.h"
 
 namespace minimind::jinja {
 namespace {

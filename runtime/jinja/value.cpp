@@ -9,7 +9,7 @@
 
 #include "runtime/jinja/text.h"
 #include "runtime/text/code_points.h"
-#include "weights/base/quote.h"
+#include "weights/base/text.h"
 
 namespace minimind::jinja {
 namespace {

@@ -25,7 +25,7 @@
 #include "runtime/json_schema/schema_reader.h"
 #include "runtime/json_schema/schema_shapes.h"
 #include "weights/base/error.h"
-#include "weights/base/quote.h"
+#include "weights/base/text.h"
 #include "weights/io/input_file.h"
 #include "weights/io/json_fields.h"
 

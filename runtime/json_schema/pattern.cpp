@@ -17,7 +17,7 @@
 #include "runtime/grammar/work.h"
 #include "runtime/text/utf8.h"
 #include "weights/base/error.h"
-#include "weights/base/quote.h"
+#include "weights/base/text.h"
 
 namespace minimind {
 namespace {

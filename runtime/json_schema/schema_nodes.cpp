@@ -6,7 +6,7 @@
 #include <set>
 
 #include "runtime/grammar/work.h"
-#include "weights/base/quote.h"
+#include "weights/base/text.h"
 
 namespace minimind {
 namespace {

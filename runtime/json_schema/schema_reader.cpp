@@ -7,7 +7,7 @@
 
 #include "runtime/grammar/work.h"
 #include "runtime/json_schema/pattern.h"
-#include "weights/base/quote.h"
+#include "weights/base/text.h"
 #include "weights/io/json_fields.h"
 
 namespace minimind {

@@ -8,7 +8,7 @@
 #include <queue>
 
 #include "runtime/grammar/work.h"
-#include "weights/base/quote.h"
+#include "weights/base/text.h"
 
 namespace minimind {
 namespace {

@@ -10,7 +10,7 @@
 #include "runtime/text/utf8.h"
 #include "weights/base/cancel.h"
 #include "weights/base/error.h"
-#include "weights/base/quote.h"
+#include "weights/base/text.h"
 
 namespace minimind {
 namespace {

@@ -14,7 +14,7 @@
 #include "runtime/tokenizer/tokenizer.h"
 #include "runtime/tokenizer/tokenizer_json_writer.h"
 #include "weights/base/error.h"
-#include "weights/base/quote.h"
+#include "weights/base/text.h"
 
 namespace minimind {
 // The keys that the reader and the writer share.

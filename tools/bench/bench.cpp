@@ -22,7 +22,7 @@
 #include "tools/terminal/note.h"
 #include "tools/terminal/standard_output.h"
 #include "weights/base/error.h"
-#include "weights/base/quote.h"
+#include "weights/base/text.h"
 #include "weights/io/json_fields.h"
 #include "weights/tensor/weight_types.h"
 

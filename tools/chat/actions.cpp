@@ -13,7 +13,6 @@
 #include "tools/terminal/text_columns.h"
 #include "weights/base/cancel.h"
 #include "weights/base/error.h"
-#include "weights/base/quote.h"
 #include "weights/base/text.h"
 #include "weights/io/file_lock.h"
 #include "weights/io/json_fields.h"

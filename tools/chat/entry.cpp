@@ -11,7 +11,6 @@
 #include "tools/terminal/language.h"
 #include "tools/terminal/text_columns.h"
 #include "weights/base/error.h"
-#include "weights/base/quote.h"
 #include "weights/base/suggestion.h"
 #include "weights/base/text.h"
 

@@ -17,7 +17,7 @@
 #include "tools/terminal/note.h"
 #include "tools/terminal/standard_output.h"
 #include "weights/base/error.h"
-#include "weights/base/quote.h"
+#include "weights/base/text.h"
 #include "weights/gguf/metadata.h"
 #include "weights/gguf/writer.h"
 #include "weights/io/text_file.h"

@@ -22,7 +22,6 @@
 #include "tools/terminal/note.h"
 #include "tools/terminal/progress.h"
 #include "weights/base/error.h"
-#include "weights/base/quote.h"
 #include "weights/base/text.h"
 #include "weights/export/gguf.h"
 #include "weights/export/hugging_face.h"

@@ -13,7 +13,7 @@
 #include "tools/options/options.h"
 #include "tools/terminal/language.h"
 #include "tools/terminal/standard_output.h"
-#include "weights/base/quote.h"
+#include "weights/base/text.h"
 #include "weights/checkpoint/weights_hash.h"
 #include "weights/gguf/metadata.h"
 #include "weights/io/json_fields.h"

@@ -23,7 +23,7 @@
 #include "runtime/tokenizer/tokenizer_json.h"
 #include "weights/base/error.h"
 #include "weights/base/fact.h"
-#include "weights/base/quote.h"
+#include "weights/base/text.h"
 #include "weights/checkpoint/checkpoint.h"
 #include "weights/io/text_file.h"
 #include "weights/tensor/block_formats.h"

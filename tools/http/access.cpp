@@ -8,7 +8,6 @@
 
 #include "tools/http/target.h"
 #include "weights/base/error.h"
-#include "weights/base/quote.h"
 #include "weights/base/text.h"
 #include "weights/io/file_lock.h"
 #include "weights/io/sha256.h"

@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "tools/http/head.h"
-#include "weights/base/quote.h"
+#include "weights/base/text.h"
 
 namespace minimind {
 namespace {

@@ -15,7 +15,7 @@
 
 #include "tools/http/target.h"
 #include "weights/base/error.h"
-#include "weights/base/quote.h"
+#include "weights/base/text.h"
 
 namespace minimind {
 namespace {

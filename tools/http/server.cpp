@@ -23,7 +23,7 @@
 #include "tools/http/listener.h"
 #include "tools/http/loop.h"
 #include "weights/base/error.h"
-#include "weights/base/quote.h"
+#include "weights/base/text.h"
 
 namespace minimind {
 namespace {

@@ -14,7 +14,7 @@
 #include "runtime/json_schema/schema_cache.h"
 #include "tools/openai/request_error.h"
 #include "weights/base/error.h"
-#include "weights/base/quote.h"
+#include "weights/base/text.h"
 
 namespace minimind {
 namespace {

@@ -10,7 +10,7 @@
 #include "runtime/chat/message_json.h"
 #include "tools/openai/body_fields.h"
 #include "tools/openai/request_error.h"
-#include "weights/base/quote.h"
+#include "weights/base/text.h"
 
 namespace minimind {
 namespace {

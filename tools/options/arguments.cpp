@@ -12,8 +12,8 @@
 #include <string_view>
 
 #include "weights/base/error.h"
-#include "weights/base/quote.h"
 #include "weights/base/suggestion.h"
+#include "weights/base/text.h"
 
 namespace minimind {
 namespace {

@@ -13,7 +13,6 @@
 
 #include "runtime/engine/kv_cache.h"
 #include "weights/base/error.h"
-#include "weights/base/quote.h"
 #include "weights/base/suggestion.h"
 #include "weights/base/text.h"
 

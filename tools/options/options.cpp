@@ -16,7 +16,7 @@
 #include "tools/terminal/language.h"
 #include "tools/terminal/note.h"
 #include "weights/base/error.h"
-#include "weights/base/quote.h"
+#include "weights/base/text.h"
 #include "weights/io/mistaken_path.h"
 #include "weights/io/text_file.h"
 #include "weights/tensor/weight_types.h"

@@ -7,7 +7,7 @@
 #include "tools/options/help.h"
 #include "tools/terminal/language.h"
 #include "weights/base/error.h"
-#include "weights/base/quote.h"
+#include "weights/base/text.h"
 
 namespace minimind {
 namespace {

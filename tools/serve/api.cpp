@@ -17,7 +17,7 @@
 #include "tools/serve/request_body.h"
 #include "tools/serve/rollout.h"
 #include "weights/base/cancel.h"
-#include "weights/base/quote.h"
+#include "weights/base/text.h"
 
 namespace minimind {
 

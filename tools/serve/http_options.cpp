@@ -9,7 +9,7 @@
 #include "tools/options/option_checks.h"
 #include "tools/terminal/language.h"
 #include "weights/base/error.h"
-#include "weights/base/quote.h"
+#include "weights/base/text.h"
 
 namespace minimind {
 namespace {

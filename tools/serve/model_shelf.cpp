@@ -16,7 +16,7 @@
 #include "tools/options/checkpoint_choice.h"
 #include "tools/terminal/language.h"
 #include "tools/terminal/note.h"
-#include "weights/base/quote.h"
+#include "weights/base/text.h"
 #include "weights/checkpoint/list_checkpoints.h"
 
 namespace minimind {

@@ -9,7 +9,6 @@
 #include "runtime/text/utf8.h"
 #include "tools/openai/request_error.h"
 #include "weights/base/error.h"
-#include "weights/base/quote.h"
 #include "weights/base/text.h"
 
 namespace minimind {

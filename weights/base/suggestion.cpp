@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <vector>
 
-#include "weights/base/quote.h"
 #include "weights/base/text.h"
 
 namespace minimind {

@@ -50,4 +50,12 @@ struct Utf8Char {
 // Returns the first character of `bytes`, which must not be empty.
 Utf8Char first_utf8(std::string_view bytes);
 
+// Returns a name from a file, safe for a one-line message. It is in single quotes and truncated after 200 bytes.
+// Control characters, invisible characters and bytes that are not UTF-8 are escaped.
+std::string quote(std::string_view name);
+
+// Returns true if `name` is a valid tensor name: 1 to 1000 bytes of UTF-8 without control or invisible characters. The
+// limit is our own: PyTorch and safetensors have none, and MiniMind's longest name is below 100 bytes.
+bool is_tensor_name(std::string_view name);
+
 }  // namespace minimind

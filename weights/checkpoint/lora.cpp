@@ -14,7 +14,7 @@
 
 #include "weights/base/cancel.h"
 #include "weights/base/error.h"
-#include "weights/base/quote.h"
+#include "weights/base/text.h"
 #include "weights/io/input_file.h"
 #include "weights/io/mistaken_path.h"
 #include "weights/model/tensor_names.h"

@@ -6,7 +6,7 @@
 #include <charconv>
 
 #include "weights/base/error.h"
-#include "weights/base/quote.h"
+#include "weights/base/text.h"
 #include "weights/gguf/metadata.h"
 #include "weights/gguf/reader.h"
 #include "weights/gguf/settings.h"

@@ -11,7 +11,7 @@
 #include <vector>
 
 #include "weights/base/error.h"
-#include "weights/base/quote.h"
+#include "weights/base/text.h"
 #include "weights/gguf/metadata.h"
 
 namespace minimind {

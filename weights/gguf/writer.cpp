@@ -9,7 +9,7 @@
 #include <type_traits>
 
 #include "weights/base/error.h"
-#include "weights/base/quote.h"
+#include "weights/base/text.h"
 #include "weights/gguf/metadata.h"
 #include "weights/tensor/shape.h"
 

@@ -12,7 +12,7 @@
 #include <vector>
 
 #include "weights/base/error.h"
-#include "weights/base/quote.h"
+#include "weights/base/text.h"
 #include "weights/io/byte_reader.h"
 #include "weights/io/json_fields.h"
 #include "weights/tensor/shape.h"

@@ -17,7 +17,6 @@
 #include <utility>
 
 #include "weights/base/error.h"
-#include "weights/base/quote.h"
 #include "weights/base/text.h"
 #include "weights/io/output_file.h"
 #include "weights/io/text_file.h"

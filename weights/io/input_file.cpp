@@ -12,7 +12,6 @@
 
 #include "weights/base/cancel.h"
 #include "weights/base/error.h"
-#include "weights/base/quote.h"
 #include "weights/base/text.h"
 #include "weights/io/path.h"
 

@@ -6,7 +6,7 @@
 #include <vector>
 
 #include "weights/base/error.h"
-#include "weights/base/quote.h"
+#include "weights/base/text.h"
 #include "weights/model/tensor_names.h"
 
 namespace minimind {

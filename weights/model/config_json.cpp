@@ -10,7 +10,7 @@
 #include <utility>
 
 #include "weights/base/error.h"
-#include "weights/base/quote.h"
+#include "weights/base/text.h"
 #include "weights/io/input_file.h"
 #include "weights/io/json_fields.h"
 

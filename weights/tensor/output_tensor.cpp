@@ -10,7 +10,7 @@
 #include <optional>
 
 #include "weights/base/error.h"
-#include "weights/base/quote.h"
+#include "weights/base/text.h"
 #include "weights/tensor/half.h"
 #include "weights/tensor/row_window.h"
 #include "weights/tensor/shape.h"

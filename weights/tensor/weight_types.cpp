@@ -3,8 +3,8 @@
 #include <fmt/core.h>
 
 #include "weights/base/error.h"
-#include "weights/base/quote.h"
 #include "weights/base/suggestion.h"
+#include "weights/base/text.h"
 #include "weights/tensor/block_formats.h"
 
 namespace minimind {

@@ -11,7 +11,7 @@
 #include <system_error>
 #include <utility>
 
-#include "weights/base/quote.h"
+#include "weights/base/text.h"
 #include "weights/io/byte_reader.h"
 
 namespace minimind::pickle {

@@ -11,7 +11,7 @@
 #include <utility>
 
 #include "weights/base/error.h"
-#include "weights/base/quote.h"
+#include "weights/base/text.h"
 #include "weights/io/byte_reader.h"
 #include "weights/io/input_file.h"
 #include "weights/tensor/shape.h"

@@ -7,7 +7,7 @@
 #include <string_view>
 
 #include "weights/base/error.h"
-#include "weights/base/quote.h"
+#include "weights/base/text.h"
 #include "weights/torch/zip_writer.h"
 
 namespace minimind {

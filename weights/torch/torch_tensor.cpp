@@ -10,7 +10,7 @@
 #include <vector>
 
 #include "weights/base/error.h"
-#include "weights/base/quote.h"
+#include "weights/base/text.h"
 #include "weights/tensor/shape.h"
 
 namespace minimind {
