@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstddef>
 #include <cstdint>
 #include <map>
@@ -134,16 +133,13 @@ char32_t GrammarReader::take_escape() {
   }
   const std::size_t digits = kind == 'x' ? 2 : kind == 'u' ? 4 : 8;
   const std::string_view hex = text_.substr(at_, digits);
-  std::uint32_t code_point = 0;
-  const auto [end, error] = std::from_chars(hex.data(), hex.data() + hex.size(), code_point, 16);
-  if (hex.size() != digits || error != std::errc() || end != hex.data() + digits) {
+  const auto code_point = hexadecimal(hex);
+  if (hex.size() != digits || !code_point) {
     fail_at(begin, fmt::format("this escape requires {} hexadecimal digits", digits));
   }
-  if (code_point > last_code_point || (code_point >= 0xD800 && code_point <= 0xDFFF)) {
-    fail_at(begin, "this escape is not a character");
-  }
+  if (!is_scalar_value(*code_point)) fail_at(begin, "this escape is not a character");
   at_ += digits;
-  return code_point;
+  return *code_point;
 }
 
 using Sequence = GrammarBuilder::Sequence;

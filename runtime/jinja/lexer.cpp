@@ -8,6 +8,7 @@
 #include <string>
 
 #include "runtime/jinja/text.h"
+#include "runtime/text/code_points.h"
 #include "runtime/text/unicode.h"
 #include "runtime/text/utf8.h"
 #include "weights/base/text.h"
@@ -238,13 +239,12 @@ class Lexer {
 
   std::size_t append_hex(std::string& text, std::size_t at, std::size_t digits) const {
     const std::string_view hex = source_.substr(std::min(at + 2, source_.size()), digits);
-    std::uint32_t value = 0;
-    const auto parsed = std::from_chars(hex.data(), hex.data() + hex.size(), value, 16);
-    if (hex.size() < digits || parsed.ptr != hex.data() + digits) {
+    const auto value = hexadecimal(hex);
+    if (hex.size() < digits || !value) {
       throw SyntaxError(at, "the escape requires " + std::to_string(digits) + " hexadecimal digits");
     }
-    if (value > 0x10FFFF || (value >= 0xD800 && value < 0xE000)) throw SyntaxError(at, "the escape is not a character");
-    append_utf8(text, value);
+    if (!is_scalar_value(*value)) throw SyntaxError(at, "the escape is not a character");
+    append_utf8(text, *value);
     return at + 2 + digits;
   }
 

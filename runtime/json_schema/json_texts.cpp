@@ -532,10 +532,7 @@ void add_escapes(char32_t first, char32_t last, std::vector<Spelling>& result) {
 
 // Reads a code unit as \uHHHH.
 std::optional<char32_t> code_unit(std::string_view bytes) {
-  std::uint32_t unit = 0;
-  if (bytes.size() < 6 || bytes[0] != '\\' || bytes[1] != 'u') return std::nullopt;
-  const auto [end, error] = std::from_chars(bytes.data() + 2, bytes.data() + 6, unit, 16);
-  return error == std::errc() && end == bytes.data() + 6 ? std::optional<char32_t>(unit) : std::nullopt;
+  return bytes.size() >= 6 && bytes.starts_with("\\u") ? hexadecimal(bytes.substr(2, 4)) : std::nullopt;
 }
 
 }  // namespace

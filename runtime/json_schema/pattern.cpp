@@ -345,8 +345,7 @@ class PatternParser {
       return letter == 'p' ? *set : set->complement();
     }
     const auto code_point = numbered(letter);
-    const bool surrogate = code_point && *code_point >= 0xD800 && *code_point <= 0xDFFF;
-    if (!code_point || *code_point > last_code_point || surrogate) unsupported();
+    if (!code_point || !is_scalar_value(*code_point)) unsupported();
     return CodePoints().add(*code_point);
   }
 
@@ -373,15 +372,8 @@ class PatternParser {
 
   std::optional<char32_t> take_hexadecimal(std::size_t digits) {
     if (digits == 0 || digits > 6 || pattern_.size() - at_ < digits) return std::nullopt;
-    char32_t value = 0;
-    for (std::size_t i = 0; i < digits; ++i) {
-      const char c = pattern_[at_++];
-      const bool decimal = c >= '0' && c <= '9';
-      const char lower = static_cast<char>(c | 0x20);
-      if (!decimal && (lower < 'a' || lower > 'f')) return std::nullopt;
-      value = value << 4 | static_cast<char32_t>(decimal ? c - '0' : lower - 'a' + 10);
-    }
-    return value;
+    at_ += digits;
+    return hexadecimal(pattern_.substr(at_ - digits, digits));
   }
 
   std::string_view pattern_;

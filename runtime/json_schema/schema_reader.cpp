@@ -133,15 +133,11 @@ std::string_view brief(std::string_view fragment) {
 }
 
 std::string percent_decoded(std::string_view text) {
-  const auto digit = [](char c) {
-    if (c >= '0' && c <= '9') return c - '0';
-    const char lower = static_cast<char>(c | 0x20);
-    return lower >= 'a' && lower <= 'f' ? lower - 'a' + 10 : -1;
-  };
   std::string result;
   for (std::size_t i = 0; i < text.size(); ++i) {
-    if (text[i] == '%' && i + 2 < text.size() && digit(text[i + 1]) >= 0 && digit(text[i + 2]) >= 0) {
-      result += static_cast<char>(digit(text[i + 1]) * 16 + digit(text[i + 2]));
+    const bool escape = text[i] == '%' && i + 2 < text.size();
+    if (const auto byte = escape ? hexadecimal(text.substr(i + 1, 2)) : std::nullopt) {
+      result += static_cast<char>(*byte);
       i += 2;
     } else {
       result += text[i];

@@ -1,6 +1,7 @@
 #include "runtime/text/code_points.h"
 
 #include <algorithm>
+#include <charconv>
 #include <iterator>
 
 #include "runtime/text/utf8.h"
@@ -101,6 +102,12 @@ std::u32string code_points_of(std::string_view utf8) {
     utf8.remove_prefix(next.size);
   }
   return result;
+}
+
+std::optional<std::uint32_t> hexadecimal(std::string_view digits) {
+  std::uint32_t number = 0;
+  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number, 16);
+  return error == std::errc() && end == digits.data() + digits.size() ? std::optional(number) : std::nullopt;
 }
 
 std::size_t count_characters(std::string_view utf8) {

@@ -3,6 +3,7 @@
 #include <bitset>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -11,6 +12,11 @@
 namespace minimind {
 
 constexpr char32_t last_code_point = 0x10FFFF;
+
+// Returns whether a number is that of a character: surrogates are not.
+constexpr bool is_scalar_value(char32_t number) {
+  return number < 0xD800 || (number > 0xDFFF && number <= last_code_point);
+}
 
 // A set of characters: Unicode scalar values, so without surrogates.
 class CodePoints {
@@ -50,6 +56,9 @@ class CodePoints {
 
 // Returns the characters of UTF-8.
 std::u32string code_points_of(std::string_view utf8);
+
+// Returns the number of up to 8 hexadecimal digits; std::nullopt for any other text.
+std::optional<std::uint32_t> hexadecimal(std::string_view digits);
 
 std::size_t count_characters(std::string_view utf8);
 
