@@ -19,8 +19,8 @@
 #include "tools/terminal/note.h"
 #include "tools/terminal/standard_output.h"
 #include "weights/base/error.h"
-#include "weights/base/text.h"
 #include "weights/base/suggestion.h"
+#include "weights/base/text.h"
 #include "weights/io/json_fields.h"
 #include "weights/io/text_file.h"
 

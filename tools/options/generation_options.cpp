@@ -22,7 +22,7 @@
 #include "tools/terminal/language.h"
 #include "tools/terminal/note.h"
 #include "weights/base/error.h"
-#include "weights/base/quote.h"
+#include "weights/base/text.h"
 
 namespace minimind {
 namespace {
