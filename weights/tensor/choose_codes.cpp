@@ -133,8 +133,6 @@ void choose_iq4_nl(const float* values, BlockCodes& out) {
   for (std::size_t i = 0; i < block_size; ++i) out.codes[i] = static_cast<std::int8_t>(codes[i] + iq4_nl_codes[0]);
 }
 
-namespace {
-
 // Four parts of a block at once, one in each lane: the sums of a part must be taken in the order of its values, which
 // leaves only several parts to compute side by side. Vectors of 16 bytes exist on any x86-64 and 64-bit ARM machine.
 constexpr std::size_t side_by_side = 4;
