@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cstdlib>
+#include <iterator>
 #include <utility>
 #include <variant>
 #include <vector>
@@ -61,7 +62,8 @@ std::string shown_data(const GgufNumbers<Wide>& list, GgufType type) {
 std::string_view name_of(GgufType type) {
   constexpr std::string_view names[] = {"u8",   "i8",     "u16",   "i16", "u32", "i32", "f32",
                                         "bool", "string", "array", "u64", "i64", "f64"};
-  return names[static_cast<std::size_t>(type)];
+  const auto code = static_cast<std::size_t>(type);
+  return code < std::size(names) ? names[code] : "unknown";
 }
 
 std::size_t GgufValue::size() const {
