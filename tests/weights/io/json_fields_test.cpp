@@ -82,7 +82,7 @@ TEST(ParseJson, NamesWhatIsWrong) {
   EXPECT_EQ(error_in(""), "x: is not valid JSON at byte 0 of 0, expected JSON; mend it or copy it again");
   EXPECT_EQ(error_in("\"\xff\""), "x: is not valid JSON at byte 2 of 3, expected JSON; mend it or copy it again");
   EXPECT_EQ(error_in("[1e999]"),
-            "x: holds a number that is too large for a double before byte 7, expected a finite number");
+            "x: holds a number that is too large for a double before byte 6, expected a finite number");
 }
 
 TEST(ParseJson, LimitsNesting) {
