@@ -132,10 +132,8 @@ std::map<std::string, DType> parse_type_plan(const std::string& text, const std:
     }
   }
   if (plan.empty()) {
-    throw Error(
-        fmt::format("{}: has no tensors, expected lines of a tensor and its type; "
-                    "`convert --size` prints such a plan",
-                    name));
+    throw Error(fmt::format(
+        "{}: has no tensors, expected lines of a tensor and its type, as a conversion to a size prints them", name));
   }
   return plan;
 }

@@ -44,12 +44,16 @@ TEST(SamplingParameters, ANumberThatIsSetIsTheOneThatIsRead) {
 TEST(SamplingParameters, TheHeaderOfCAndThePackageOfPythonHaveThemAll) {
   const std::string header = contents("runtime/api/minimind.h"),
                     library = contents("tools/python/minimind_cpp/_library.py"),
-                    arguments = contents("tools/python/minimind_cpp/_arguments.py");
+                    arguments = contents("tools/python/minimind_cpp/_arguments.py"),
+                    model = contents("tools/python/minimind_cpp/model.py"),
+                    functions = contents("runtime/api/functions.cpp");
   for (const GenerationParameter& parameter : generation_parameters) {
     const std::string name(parameter.name), quoted = "\"" + name + "\"";
     EXPECT_GE(count(header, name), 1u) << name;
     EXPECT_EQ(count(library, "(" + quoted + ", "), 1u) << name;
     EXPECT_GE(count(arguments, quoted), 1u) << name;
+    EXPECT_GE(count(model, name), 1u) << name;
+    EXPECT_EQ(count(functions, "copy(request." + name + ","), parameter.is_number() ? 1u : 0u) << name;
   }
 }
 

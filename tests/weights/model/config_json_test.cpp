@@ -243,8 +243,8 @@ TEST(StatedConfig, EverySpellingOfAnActivationIsKnown) {
     EXPECT_EQ(parse_hidden_act(name, "--hidden-act"), act) << name;
     EXPECT_EQ(parse("{\"hidden_act\": \"" + name + "\"}").hidden_act, act) << name;
   }
-  for (const HiddenAct act : {HiddenAct::silu, HiddenAct::sigmoid, HiddenAct::relu, HiddenAct::gelu,
-                              HiddenAct::gelu_tanh, HiddenAct::linear}) {
+  for (const auto& [act, name] : hidden_act_names) {
+    EXPECT_EQ(parse_hidden_act(std::string(name), "x"), act) << name;
     EXPECT_EQ(parse_hidden_act(std::string(name_of(act)), "x"), act) << "the names we write can be read";
   }
 }
