@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tests/support/cli.h"
+#include "tests/support/peak_memory.h"
 #include "tests/support/pseudo_terminal.h"
 #include "tests/support/running.h"
 
@@ -193,6 +194,7 @@ TEST_F(Interrupt, EndsTheWorkOfAModelWithItsResultSoFar) {
 
 // Freeing memory in pages of 4 KB takes about as long as an interrupted program may.
 TEST_F(Interrupt, MostMemoryOfABenchIsInHugePages) {
+  if (!can_measure_memory) GTEST_SKIP() << "the sanitizers have pages of their own";
   if (read_whole_file("/sys/kernel/mm/transparent_hugepage/enabled").find("[never]") != std::string::npos) GTEST_SKIP();
   const auto faults = [] {
     rusage usage{};
