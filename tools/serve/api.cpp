@@ -136,8 +136,8 @@ Api::Api(ModelShelf& models, ApiOptions options)
       options_(std::move(options)),
       weights_folders_(options_.weights_folders),
       started_(std::time(nullptr)),
-      brief_tasks_(options_.requests),
-      long_tasks_(options_.requests, TaskThread::Priority::background) {}
+      long_tasks_(options_.requests, TaskThread::Priority::background),
+      brief_tasks_(options_.requests) {}
 
 Api::~Api() {
   long_tasks_.stop();

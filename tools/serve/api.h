@@ -135,8 +135,9 @@ class Api {
   std::size_t waiting_bytes_ = 0;  // of the bodies of all Work
 
   std::atomic<bool> waits_for_engine_ = false;  // the thread of brief tasks does: the engine explains its silence
-  // Prepare requests: small ones in order, and those that take long beside them.
-  TaskThread brief_tasks_, long_tasks_;
+  // Prepare requests: those that take long, and beside them small ones in order. The brief tasks end first, because
+  // they give to the long ones what turns out to take long.
+  TaskThread long_tasks_, brief_tasks_;
 };
 
 }  // namespace minimind
