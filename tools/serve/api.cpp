@@ -46,8 +46,8 @@ RequestError being_shut_down() {
 // Counts the answer that it passes on.
 class CountedAnswer : public HttpAnswer {
  public:
-  CountedAnswer(std::shared_ptr<HttpAnswer> answer, AnswerCounts& counts, std::string route)
-      : answer_(std::move(answer)), counts_(counts), route_(std::move(route)) {}
+  CountedAnswer(std::shared_ptr<HttpAnswer> answer, std::shared_ptr<AnswerCounts> counts, std::string route)
+      : answer_(std::move(answer)), counts_(std::move(counts)), route_(std::move(route)) {}
 
   void send(int status, std::string_view content_type, std::string body, const HttpHeaders& extra) override {
     count(status);
@@ -64,11 +64,11 @@ class CountedAnswer : public HttpAnswer {
  private:
   // Only the first answer is sent.
   void count(int status) {
-    if (!counted_.exchange(true)) counts_.add(route_, status);
+    if (!counted_.exchange(true)) counts_->add(route_, status);
   }
 
   const std::shared_ptr<HttpAnswer> answer_;
-  AnswerCounts& counts_;
+  const std::shared_ptr<AnswerCounts> counts_;
   const std::string route_;
   std::atomic<bool> counted_ = false;
 };
@@ -207,7 +207,7 @@ class Api::Work {
 };
 
 void Api::handle(HttpRequest request, Answer answer) {
-  if (answer_page(request, *answer)) return answers_.add("page", 200);
+  if (answer_page(request, *answer)) return answers_->add("page", 200);
   const bool names_model = request.path.starts_with(model_path_prefix);
   const auto found = routes().find(names_model ? "/v1/models/{model}" : request.path);
   if (found == routes().end()) {
@@ -548,7 +548,7 @@ void Api::health(const ApiRequest&, const Answer& answer) {
 }
 
 void Api::metrics(const ApiRequest&, const Answer& answer) {
-  answer->send(200, "text/plain; version=0.0.4; charset=utf-8", metrics_text(answers_.counts(), models_.counts()));
+  answer->send(200, "text/plain; version=0.0.4; charset=utf-8", metrics_text(answers_->counts(), models_.counts()));
 }
 
 }  // namespace minimind

@@ -126,7 +126,8 @@ class Api {
   const WeightsFolders weights_folders_;
   const std::time_t started_;
   std::atomic<bool> draining_ = false;
-  AnswerCounts answers_;
+  // Also counts the answers of texts that end after this.
+  const std::shared_ptr<AnswerCounts> answers_ = std::make_shared<AnswerCounts>();
   std::atomic<std::uint64_t> seeds_ = 0;  // given to texts
 
   std::mutex mutex_;  // guards all below, up to the threads

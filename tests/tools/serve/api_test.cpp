@@ -1193,6 +1193,19 @@ TEST_F(ApiTest, RejectsRequestsThatItHasNoRoomFor) {
   EXPECT_EQ(again->status(), 200) << "there is room again";
 }
 
+TEST_F(ApiTest, ATextMayEndAfterIt) {
+  HeldEngine held(engine);
+  std::shared_ptr<FakeAnswer> answer;
+  {
+    Api own(models, options());
+    answer = post_to(own, "/v1/completions", R"({"prompt": "a", "max_tokens": 1})");
+    while (engine.is_idle()) std::this_thread::yield();
+  }
+  held.release();
+  ASSERT_TRUE(answer->wait());
+  EXPECT_EQ(answer->status(), 200);
+}
+
 TEST_F(ApiTest, HealthFailsWhileOneRequestIsReadForTooLong) {
   ApiOptions impatient = options();
   impatient.stuck_after = std::chrono::milliseconds(20);
