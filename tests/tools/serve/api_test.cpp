@@ -918,9 +918,9 @@ TEST_F(ApiTest, OnlyTheLogHasWhatIsInAFile) {
 
 TEST_F(ApiTest, RejectsMoreTextThanItsLimitBeforeItIsRead) {
   ApiOptions small = options();
-  small.text = 2000;
+  small.text = 500;
   Api own(models, small);
-  const std::string longer(2001, 'x'), fitting(1500, 'x');
+  const std::string longer(501, 'x'), fitting(400, 'x');
   const auto status = [&](const std::string& path, const Json& body) {
     const auto answer = std::make_shared<FakeAnswer>();
     own.handle(json_request(path, body.dump()), answer);
@@ -933,13 +933,13 @@ TEST_F(ApiTest, RejectsMoreTextThanItsLimitBeforeItIsRead) {
   const Json user{{{"role", "user"}, {"content", "a"}}};
   EXPECT_EQ(status("/tokenize", {{"content", fitting}}), 200);
   EXPECT_EQ(status("/tokenize", {{"content", longer}}), 413);
-  EXPECT_EQ(status("/detokenize", {{"tokens", std::vector<int>(2001, 7)}}), 413);
+  EXPECT_EQ(status("/detokenize", {{"tokens", std::vector<int>(501, 7)}}), 413);
   EXPECT_EQ(status("/v1/completions", {{"prompt", std::vector<std::string>(30, std::string(100, 'x'))}}), 413);
-  EXPECT_EQ(status("/v1/completions", {{"prompt", std::vector<int>(2001, 7)}, {"max_tokens", 1}}), 200) << "no text";
+  EXPECT_EQ(status("/v1/completions", {{"prompt", std::vector<int>(501, 7)}, {"max_tokens", 1}}), 200) << "no text";
   EXPECT_EQ(status("/v1/chat/completions", {{"messages", {{{"role", "user"}, {"content", longer}}}}}), 413);
   EXPECT_EQ(status("/v1/chat/completions", {{"messages", user}, {"tools", Json::array({{{"a", longer}}})}}), 413);
   EXPECT_EQ(status("/v1/chat/completions", {{"messages", user}, {"grammar", "root ::= \"" + longer + "\""}}), 413);
-  EXPECT_EQ(status("/v1/chat/completions", {{"messages", user}, {"a", std::vector<Json>(2001, Json::array())}}), 413);
+  EXPECT_EQ(status("/v1/chat/completions", {{"messages", user}, {"a", std::vector<Json>(501, Json::array())}}), 413);
   EXPECT_EQ(status("/apply-template", {{"messages", {{{"role", "user"}, {"content", longer}}}}}), 413);
   EXPECT_EQ(status("/generate", {{"text", longer}}), 413);
   EXPECT_EQ(status("/api/generate", {{"model", "minimind"}, {"prompt", longer}}), 413);
