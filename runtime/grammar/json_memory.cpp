@@ -4,7 +4,6 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <span>
 #include <utility>
 
 #include "runtime/grammar/work.h"
@@ -111,11 +110,7 @@ JsonMemory::Scope JsonMemory::add_item(Scope scope, std::string_view text) {
   }
   std::string item = canonical(written);
   // An item within items is a part of the texts of them all.
-  if (item.size() > longest_kept) {
-    Sha256 hash;
-    hash.update(std::as_bytes(std::span(item)));
-    item = hash.hex_digest();  // which is not JSON
-  }
+  if (item.size() > longest_kept) item = sha256_of(item);  // which is not JSON
   return add(scope, std::move(item));
 }
 

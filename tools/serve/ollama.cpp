@@ -8,7 +8,6 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <span>
 #include <utility>
 
 #include "runtime/chat/answer_parser.h"
@@ -39,12 +38,6 @@ std::string time_text(std::chrono::system_clock::time_point time) {
       std::chrono::duration_cast<std::chrono::microseconds>(time.time_since_epoch()).count() % 1000000;
   return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:06}Z", parts.tm_year + 1900, parts.tm_mon + 1,
                      parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec, fraction);
-}
-
-std::string digest_of(const std::string& text) {
-  Sha256 hash;
-  hash.update(std::as_bytes(std::span(text)));
-  return hash.hex_digest();
 }
 
 // Ollama penalises the last tokens only, unless it is told otherwise.
@@ -337,7 +330,7 @@ ChatJson ollama_tags(const std::vector<ModelShelf::Listed>& models, std::time_t 
                     {"model", model.name},
                     {"modified_at", time_text(written)},
                     {"size", model.bytes},
-                    {"digest", digest_of(fmt::format("{} {}", model.name, model.created))},
+                    {"digest", sha256_of(fmt::format("{} {}", model.name, model.created))},
                     {"details", {{"format", ""}, {"family", "minimind"}}}});
   }
   return {{"models", std::move(list)}};

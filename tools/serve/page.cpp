@@ -17,12 +17,10 @@ namespace minimind {
 namespace {
 
 PageFile page_file(const std::string& name, std::string_view content_type, std::string_view bytes) {
-  Sha256 hash;
-  hash.update(std::as_bytes(std::span(bytes)));
   return {.path = name == "index.html" ? "/" : "/" + name,
           .content_type = content_type,
           .bytes = bytes,
-          .etag = '"' + hash.hex_digest().substr(0, 32) + '"'};
+          .etag = '"' + sha256_of(bytes).substr(0, 32) + '"'};
 }
 
 // Whether an If-None-Match, a list of tags, has this one. A weak tag counts as its strong one.

@@ -38,4 +38,10 @@ std::string Sha256::hex_digest() {
   return text;
 }
 
+std::string sha256_of(std::string_view text) {
+  Sha256 hash;
+  hash.update(std::as_bytes(std::span(text)));
+  return hash.hex_digest();
+}
+
 }  // namespace minimind

@@ -5,6 +5,7 @@
 #include <memory>
 #include <span>
 #include <string>
+#include <string_view>
 
 struct evp_md_ctx_st;
 
@@ -28,5 +29,8 @@ class Sha256 {
   };
   std::unique_ptr<evp_md_ctx_st, Free> context_;
 };
+
+// Returns the hash of a text as 64 hexadecimal digits.
+std::string sha256_of(std::string_view text);
 
 }  // namespace minimind

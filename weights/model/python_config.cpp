@@ -247,10 +247,7 @@ std::string spelling_of_equations(const Definition& definition) {
 }
 
 bool is_known(const Definition& equations) {
-  const std::string spelling = spelling_of_equations(equations);
-  Sha256 sha256;
-  sha256.update(std::as_bytes(std::span(spelling)));
-  const std::string digest = sha256.hex_digest().substr(0, known_equations[0].size());
+  const std::string digest = sha256_of(spelling_of_equations(equations)).substr(0, known_equations[0].size());
   return std::find(std::begin(known_equations), std::end(known_equations), digest) != std::end(known_equations);
 }
 
