@@ -62,6 +62,7 @@ Context* ContextPool::acquire(std::span<const std::int32_t> prompt, std::size_t 
                      ? std::make_unique<Context>(*prefix.context, prefix.size, capacity, Cuts{prefix.size, last})
                      : std::make_unique<Context>(config_, capacity, type_, Cuts{last});
   entries_.push_back({std::move(context), true, 0, {prompt.begin(), prompt.end()}});
+  bytes_ = count_bytes();
   return entries_.back().context.get();
 }
 
@@ -70,13 +71,15 @@ void ContextPool::release(Context* context) {
   assert(entry != entries_.end() && entry->in_use);
   entry->in_use = false;
   entry->last_use = ++uses_;
+  bytes_ = count_bytes();
 }
 
 void ContextPool::clear() {
   std::erase_if(entries_, [](const Entry& entry) { return !entry.in_use; });
+  bytes_ = count_bytes();
 }
 
-std::size_t ContextPool::bytes() const {
+std::size_t ContextPool::count_bytes() const {
   std::vector<const KvCells*> all;
   for (const Entry& entry : entries_) {
     for (const KvCache::Part& part : entry.context->cache().parts()) all.push_back(part.cells.get());
@@ -135,7 +138,8 @@ bool ContextPool::is_being_computed(std::span<const std::int32_t> prompt) const 
 bool ContextPool::make_room(std::size_t capacity, Prefix& prefix) {
   while (true) {
     const std::size_t shared = prefix.context ? prefix.context->cache().shareable(prefix.size) : 0;
-    if (bytes() + bytes_of(capacity - shared) <= budget_) return true;
+    bytes_ = count_bytes();
+    if (bytes_ + bytes_of(capacity - shared) <= budget_) return true;
     const auto oldest = std::ranges::min_element(entries_, {}, [&](const Entry& entry) {
       return std::tuple(entry.in_use, entry.context.get() == prefix.context, entry.last_use);
     });

@@ -35,7 +35,8 @@ class ContextPool {
   // Drops all contexts that are not in use, as after the model's weights have changed.
   void clear();
 
-  std::size_t bytes() const;  // of all contexts, shared ones once
+  // Of all contexts, shared ones once, when one was last acquired, released or dropped.
+  std::size_t bytes() const { return bytes_; }
 
  private:
   struct Entry {
@@ -49,6 +50,7 @@ class ContextPool {
     std::size_t size = 0;
     bool in_place = false;  // the context can be continued, rather than one that starts with a part of it
   };
+  std::size_t count_bytes() const;
   std::size_t bytes_of(std::size_t capacity) const { return capacity * bytes_per_position_; }
   Prefix best_prefix(std::span<const std::int32_t> prompt, std::size_t capacity);
   bool is_being_computed(std::span<const std::int32_t> prompt) const;
@@ -59,6 +61,7 @@ class ContextPool {
   KvType type_;
   std::size_t bytes_per_position_;
   std::size_t budget_;
+  std::size_t bytes_ = 0;
   std::uint64_t uses_ = 0;
   std::vector<Entry> entries_;
 };

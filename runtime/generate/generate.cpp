@@ -6,7 +6,7 @@
 #include <cassert>
 #include <chrono>
 #include <cmath>
-#include <numeric>
+#include <iterator>
 #include <optional>
 #include <utility>
 
@@ -20,7 +20,12 @@ namespace minimind {
 
 TokenScore score_token(std::span<const float> logits, std::int32_t token, std::size_t top) {
   check_finite(logits);
-  const double largest = *std::max_element(logits.begin(), logits.end());
+  top = std::min(top, logits.size());
+  LargeValues large_values;
+  const std::span<const std::size_t> large = large_values.find(logits, std::max<std::size_t>(top, 1));
+  std::vector<std::int32_t> ids(large.begin(), large.end());
+  std::ranges::sort(ids, {}, [&](std::int32_t id) { return std::pair(-logits[static_cast<std::size_t>(id)], id); });
+  const double largest = logits[static_cast<std::size_t>(ids.front())];
   double sum = 0;
   for (const float logit : logits) sum += std::exp(logit - largest);
   const double log_sum = std::log(sum);
@@ -28,12 +33,8 @@ TokenScore score_token(std::span<const float> logits, std::int32_t token, std::s
     return ScoredToken{id, logits[static_cast<std::size_t>(id)] - largest - log_sum};
   };
   TokenScore score{.token = scored(token), .top = {}};
-  std::vector<std::int32_t> ids(top > 0 ? logits.size() : 0);
-  std::iota(ids.begin(), ids.end(), 0);
-  top = std::min(top, ids.size());
-  const auto rank = [&](std::int32_t id) { return std::pair(-logits[static_cast<std::size_t>(id)], id); };
-  std::ranges::partial_sort(ids, ids.begin() + static_cast<std::ptrdiff_t>(top), {}, rank);
-  for (std::size_t i = 0; i < top; ++i) score.top.push_back(scored(ids[i]));
+  ids.resize(top);
+  std::ranges::transform(ids, std::back_inserter(score.top), scored);
   return score;
 }
 
