@@ -36,8 +36,8 @@ SILENCE_SECONDS = 90  # without an honest answer: the server hangs and is starte
 MEGABYTE = 1 << 20
 ALONE, TOGETHER, CALM, ENDING = range(4)  # phases: hostile clients rest while it is ALONE or CALM
 
-# The server has half of the cores for itself, as it has a machine for itself: what is to be measured is the work that clients
-# cause, not that of being a client.
+# The server has half of the cores for itself, as it has a machine for itself, and hostile clients run when honest ones are idle:
+# what is to be measured is the work that clients cause, not that of being a client.
 CORES = sorted(os.sched_getaffinity(0))
 SERVER_CORES, CLIENT_CORES = (CORES[:(len(CORES) + 1) // 2], CORES[(len(CORES) + 1) // 2:] or CORES)
 
@@ -217,10 +217,10 @@ def be_hostile(index, phase, results, port, folder, outside, seed, names):
         time.sleep(target.random.random() * 0.5)
 
 
-def run_threads(work, count, niceness, arguments):
+def run_threads(work, count, policy, arguments):
     """In a process of its own: `count` threads of work(index, *arguments)."""
     signal.signal(signal.SIGINT, signal.SIG_IGN)
-    os.nice(niceness)
+    os.sched_setscheduler(0, policy, os.sched_param(0))
     os.sched_setaffinity(0, CLIENT_CORES)
     threads = [threading.Thread(target=work, args=(i, *arguments), daemon=True) for i in range(count)]
     for thread in threads:
@@ -242,9 +242,9 @@ class Clients:
         self.leaks = collections.Counter()
         self.last_right = time.monotonic()
 
-    def start(self, work, count, niceness, results, *arguments):
+    def start(self, work, count, policy, results, *arguments):
         process = multiprocessing.Process(target=run_threads, daemon=True, args=(
-            work, count, niceness, (self.phase, results, *arguments)))
+            work, count, policy, (self.phase, results, *arguments)))
         process.start()
         self.processes.append(process)
 
@@ -359,8 +359,8 @@ class Soak:
         options = self.options
         self.server.watch()
         idle_descriptors = self.server.samples[-1][1]
-        self.clients.start(be_honest, options.honest, 0, self.clients.honest_results, self.server.port, self.texts)
-        self.clients.start(be_hostile, options.hostile, 10, self.clients.hostile_results, self.server.port,
+        self.clients.start(be_honest, options.honest, os.SCHED_OTHER, self.clients.honest_results, self.server.port, self.texts)
+        self.clients.start(be_hostile, options.hostile, os.SCHED_IDLE, self.clients.hostile_results, self.server.port,
                            str(self.files.folder), str(self.files.outside), options.seed, options.attacks)
         self.go_on(min(120, max(8, options.seconds / 5)))
 
