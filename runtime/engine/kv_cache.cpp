@@ -117,4 +117,8 @@ std::size_t KvCache::bytes_per_position(const Config& config, KvType type) {
   return shape_of(config, type).bytes_per_position();
 }
 
+std::size_t KvCache::bytes(const Config& config, KvType type, std::size_t capacity) {
+  return kernels::block_count(capacity) * kernels::block_cols * bytes_per_position(config, type);
+}
+
 }  // namespace minimind

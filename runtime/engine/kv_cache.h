@@ -66,6 +66,9 @@ class KvCache {
   // Returns the bytes of one position's keys and values in all layers, which attending to it reads.
   static std::size_t bytes_per_position(const Config& config, KvType type);
 
+  // Returns the bytes of a cache of `capacity` positions, which are in whole blocks of 32.
+  static std::size_t bytes(const Config& config, KvType type, std::size_t capacity);
+
  private:
   void add_parts(std::size_t capacity, std::initializer_list<std::size_t> cuts);
   void copy(const KvCache& from, Range positions);

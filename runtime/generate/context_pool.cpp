@@ -21,10 +21,12 @@ constexpr std::size_t worth_waiting = 32;
 // Tokens of a prefix that a text may rather compute again than copy what it could share with other texts.
 constexpr std::size_t worth_sharing = 64;
 
+constexpr std::ptrdiff_t most_idle = 512;
+
 }  // namespace
 
 ContextPool::ContextPool(const Config& config, KvType type, std::size_t budget)
-    : config_(config), type_(type), bytes_per_position_(KvCache::bytes_per_position(config, type)), budget_(budget) {}
+    : config_(config), type_(type), budget_(budget) {}
 
 std::size_t ContextPool::default_budget() {
   std::ifstream file("/proc/meminfo");
@@ -36,7 +38,7 @@ std::size_t ContextPool::default_budget() {
 }
 
 void ContextPool::check_fits(const Config& config, KvType type, std::size_t budget, std::size_t capacity) {
-  const std::size_t bytes = capacity * KvCache::bytes_per_position(config, type);
+  const std::size_t bytes = KvCache::bytes(config, type, capacity);
   if (bytes <= budget) return;
   throw Error(
       fmt::format("prompt and answer of up to {} tokens need {:.1f} MB for keys and values, but all texts together may "
@@ -44,7 +46,7 @@ void ContextPool::check_fits(const Config& config, KvType type, std::size_t budg
                   capacity, 1e-6 * static_cast<double>(bytes), 1e-6 * static_cast<double>(budget)));
 }
 
-Context* ContextPool::acquire(std::span<const std::int32_t> prompt, std::size_t capacity) {
+Context* ContextPool::acquire(std::span<const std::int32_t> prompt, std::size_t capacity, std::size_t spare) {
   check_fits(config_, type_, budget_, capacity);
   if (is_being_computed(prompt)) return nullptr;
   Prefix prefix = best_prefix(prompt, capacity);
@@ -55,14 +57,14 @@ Context* ContextPool::acquire(std::span<const std::int32_t> prompt, std::size_t 
     prefix.context->rewind(prefix.size);
     return prefix.context;
   }
-  if (!make_room(capacity, prefix)) return nullptr;
+  if (!make_room(capacity, spare, prefix)) return nullptr;
   using Cuts = std::initializer_list<std::size_t>;
   const std::size_t last = prompt.empty() ? 0 : prompt.size() - 1;
   auto context = prefix.context
                      ? std::make_unique<Context>(*prefix.context, prefix.size, capacity, Cuts{prefix.size, last})
                      : std::make_unique<Context>(config_, capacity, type_, Cuts{last});
   entries_.push_back({std::move(context), true, 0, {prompt.begin(), prompt.end()}});
-  bytes_ = count_bytes();
+  bytes_ = count_bytes(false);
   return entries_.back().context.get();
 }
 
@@ -71,24 +73,24 @@ void ContextPool::release(Context* context) {
   assert(entry != entries_.end() && entry->in_use);
   entry->in_use = false;
   entry->last_use = ++uses_;
-  bytes_ = count_bytes();
 }
 
 void ContextPool::clear() {
   std::erase_if(entries_, [](const Entry& entry) { return !entry.in_use; });
-  bytes_ = count_bytes();
+  bytes_ = count_bytes(false);
 }
 
-std::size_t ContextPool::count_bytes() const {
+std::size_t ContextPool::count_bytes(bool only_in_use) const {
   std::vector<const KvCells*> all;
   for (const Entry& entry : entries_) {
+    if (only_in_use && !entry.in_use) continue;
     for (const KvCache::Part& part : entry.context->cache().parts()) all.push_back(part.cells.get());
   }
   std::ranges::sort(all);
   all.erase(std::unique(all.begin(), all.end()), all.end());
-  std::size_t capacity = 0;
-  for (const KvCells* const cells : all) capacity += cells->capacity();
-  return bytes_of(capacity);
+  std::size_t bytes = 0;
+  for (const KvCells* const cells : all) bytes += bytes_of(cells->capacity());
+  return bytes;
 }
 
 std::vector<ContextPool::Entry>::iterator ContextPool::entry_of(const Context* context) {
@@ -135,15 +137,17 @@ bool ContextPool::is_being_computed(std::span<const std::int32_t> prompt) const 
 
 // Drops contexts that are not in use, the least recently used first and that of the prefix last, until there is room
 // for a text that starts with the prefix.
-bool ContextPool::make_room(std::size_t capacity, Prefix& prefix) {
+bool ContextPool::make_room(std::size_t capacity, std::size_t spare, Prefix& prefix) {
+  const auto shared = [&] { return prefix.context ? prefix.context->cache().shareable(prefix.size) : 0; };
+  if (spare > 0 && count_bytes(true) + bytes_of(capacity - shared()) + spare > budget_) return false;
   while (true) {
-    const std::size_t shared = prefix.context ? prefix.context->cache().shareable(prefix.size) : 0;
-    bytes_ = count_bytes();
-    if (bytes_ + bytes_of(capacity - shared) <= budget_) return true;
+    bytes_ = count_bytes(false);
+    const bool fits = bytes_ + bytes_of(capacity - shared()) <= budget_;
+    if (fits && std::ranges::count(entries_, false, &Entry::in_use) < most_idle) return true;
     const auto oldest = std::ranges::min_element(entries_, {}, [&](const Entry& entry) {
       return std::tuple(entry.in_use, entry.context.get() == prefix.context, entry.last_use);
     });
-    if (oldest == entries_.end() || oldest->in_use) return false;
+    if (oldest == entries_.end() || oldest->in_use) return fits;
     if (oldest->context.get() == prefix.context) prefix = {};
     entries_.erase(oldest);
   }

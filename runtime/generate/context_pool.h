@@ -13,7 +13,8 @@ namespace minimind {
 // Contexts of many texts under one budget of memory. A context that is released stays, so that a later prompt which
 // starts with the same tokens (a system message, examples, an earlier turn) need not compute them again; the least
 // recently used ones make room for new texts. Texts that start with the same tokens share the memory of these, which
-// counts once: all texts of one prompt, or, of prompts with a common start, all but the first.
+// counts once: all texts of one prompt, or, of prompts with a common start, all but the first. At most 512 contexts
+// stay beside those in use, so that a text's start takes a bounded time however short the texts are.
 class ContextPool {
  public:
   // `budget` in bytes of keys and values.
@@ -28,14 +29,15 @@ class ContextPool {
   // A context for a text of up to `capacity` tokens that starts with `prompt`. It holds the longest prefix of the
   // prompt that any context of the pool has, short of its last token. Null while contexts in use leave too little of
   // the budget, and while a text in use is about to compute much of the prompt, so that it is computed once: call again
-  // after the next step. Throws Error as check_fits() does. Valid until it is released.
-  Context* acquire(std::span<const std::int32_t> prompt, std::size_t capacity);
+  // after the next step. Also null if contexts in use would leave less than `spare` bytes of the budget. Throws Error
+  // as check_fits() does. Valid until it is released.
+  Context* acquire(std::span<const std::int32_t> prompt, std::size_t capacity, std::size_t spare = 0);
   void release(Context* context);
 
   // Drops all contexts that are not in use, as after the model's weights have changed.
   void clear();
 
-  // Of all contexts, shared ones once, when one was last acquired, released or dropped.
+  // Of all contexts, shared ones once, when one was last acquired or dropped.
   std::size_t bytes() const { return bytes_; }
 
  private:
@@ -50,16 +52,15 @@ class ContextPool {
     std::size_t size = 0;
     bool in_place = false;  // the context can be continued, rather than one that starts with a part of it
   };
-  std::size_t count_bytes() const;
-  std::size_t bytes_of(std::size_t capacity) const { return capacity * bytes_per_position_; }
+  std::size_t count_bytes(bool only_in_use) const;
+  std::size_t bytes_of(std::size_t capacity) const { return KvCache::bytes(config_, type_, capacity); }
   Prefix best_prefix(std::span<const std::int32_t> prompt, std::size_t capacity);
   bool is_being_computed(std::span<const std::int32_t> prompt) const;
-  bool make_room(std::size_t capacity, Prefix& prefix);
+  bool make_room(std::size_t capacity, std::size_t spare, Prefix& prefix);
   std::vector<Entry>::iterator entry_of(const Context* context);
 
   const Config& config_;
   KvType type_;
-  std::size_t bytes_per_position_;
   std::size_t budget_;
   std::size_t bytes_ = 0;
   std::uint64_t uses_ = 0;

@@ -22,6 +22,7 @@ TextQueue::TextQueue(const LLM& llm, const TextQueueLimits& limits)
     : llm_(llm),
       model_(llm.model),
       in_order_(limits.in_order),
+      spare_memory_(limits.in_order ? 0 : limits.kv_memory / 4),
       forward_(llm.forward(limits.step_tokens, llm.positions)),
       scheduler_(forward_, limits.parallel, limits.longest_step),
       pool_(llm.config, llm.kv_type, limits.kv_memory) {}
@@ -30,9 +31,10 @@ void TextQueue::submit(std::vector<TextJob> jobs) {
   const auto before = static_cast<std::ptrdiff_t>(waiting_.size());
   std::size_t turn = turn_;
   for (TextJob& job : jobs) {
-    waiting_.push_back(std::make_unique<Text>(std::move(job), turn));
+    waiting_.push_back(std::make_unique<Text>(std::move(job), requests_, turn));
     if (!in_order_) ++turn;
   }
+  ++requests_;
   std::ranges::inplace_merge(waiting_, waiting_.begin() + before, {}, [](const auto& text) { return text->turn; });
 }
 
@@ -44,18 +46,32 @@ void TextQueue::step() {
 }
 
 void TextQueue::end_gone() {
-  const auto gone =
-      std::stable_partition(waiting_.begin(), waiting_.end(), [](const auto& text) { return !is_gone(text->job); });
-  std::vector<std::unique_ptr<Text>> ended(std::make_move_iterator(gone), std::make_move_iterator(waiting_.end()));
-  waiting_.erase(gone, waiting_.end());
-  for (const auto& text : ended) end(*text);
+  std::vector<std::unique_ptr<Text>> gone;
+  const auto take_gone = [&](auto& texts) {
+    for (auto& text : texts) {
+      if (is_gone(text->job) && (!text->generation || text->paused)) gone.push_back(std::move(text));
+    }
+    std::erase(texts, nullptr);
+  };
+  take_gone(waiting_);
+  take_gone(running_);
+  for (const auto& text : gone) {
+    if (text->generation) text->generation->ended();  // interrupts it
+    end(*text);
+  }
 }
 
 void TextQueue::start() {
+  resume();
   std::size_t still_waiting = 0;
-  while (still_waiting < waiting_.size() && !scheduler_.full()) {
+  while (still_waiting < std::min(waiting_.size(), most_passed + 1)) {
     const auto place = waiting_.begin() + static_cast<std::ptrdiff_t>(still_waiting);
-    if (!start(**place)) {
+    Text* const paused = scheduler_.full() ? text_to_pause(**place) : nullptr;
+    if (scheduler_.full() && !paused) {
+      ++still_waiting;
+      continue;
+    }
+    if (!start(**place, paused)) {
       if (in_order_ || (*place)->passed >= most_passed) return;
       ++still_waiting;
       continue;
@@ -72,11 +88,42 @@ void TextQueue::start() {
   }
 }
 
-// Returns false if the text has to wait. One that can never run has an error then.
-bool TextQueue::start(Text& text) {
+void TextQueue::resume() {
+  for (const auto& text : running_) {
+    if (!text->paused || scheduler_.full()) continue;
+    scheduler_.add(*text->generation);
+    text->paused = false;
+  }
+}
+
+std::map<std::size_t, std::size_t> TextQueue::places() const {
+  std::map<std::size_t, std::size_t> places;
+  for (const auto& text : running_) {
+    if (!text->paused) ++places[text->request];
+  }
+  return places;
+}
+
+// Null if the text has to wait for a place.
+TextQueue::Text* TextQueue::text_to_pause(const Text& waiting) const {
+  if (in_order_) return nullptr;
+  std::map<std::size_t, std::size_t> places = this->places();
+  std::size_t most = places[waiting.request] + 2;
+  Text* latest = nullptr;
+  for (const auto& text : running_) {
+    if (text->paused || places[text->request] < most) continue;
+    most = places[text->request];
+    latest = text.get();
+  }
+  return latest;
+}
+
+// Returns false if the text has to wait. One that can never run has an error then. `paused`, if any, pauses for it.
+bool TextQueue::start(Text& text, Text* paused) {
   const GenerationTask& task = *text.job.task;
   try {
-    text.context = text.job.context ? text.job.context : pool_.acquire(task.reusable(), task.capacity);
+    const std::size_t spare = places().contains(text.request) ? spare_memory_ : 0;
+    text.context = text.job.context ? text.job.context : pool_.acquire(task.reusable(), task.capacity, spare);
     if (!text.context) return false;
     running_.reserve(running_.size() + 1);
     text.generation.emplace(
@@ -85,6 +132,10 @@ bool TextQueue::start(Text& text) {
           if (text.job.on_text) text.job.on_text(piece, *text.generation);
         },
         text.job.gone ? *text.job.gone : never);
+    if (paused) {
+      scheduler_.remove(*paused->generation);
+      paused->paused = true;
+    }
     scheduler_.add(*text.generation);
   } catch (...) {
     text.error = std::current_exception();
@@ -117,6 +168,7 @@ void TextQueue::take_waiting(TextQueue& from) {
                   std::make_move_iterator(from.waiting_.end()));
   from.waiting_.clear();
   turn_ = std::max(turn_, from.turn_);
+  requests_ = std::max(requests_, from.requests_);
 }
 
 void TextQueue::end_running(const std::exception_ptr& error) {

@@ -6,6 +6,7 @@
 #include <deque>
 #include <exception>
 #include <functional>
+#include <map>
 #include <memory>
 #include <optional>
 #include <span>
@@ -62,7 +63,9 @@ struct TextQueueLimits {
 //
 // Requests take turns: as many texts of a new request start as of one that came before it, from then on. Otherwise
 // texts start in the order in which they came, except that up to sixteen texts may pass one that waits for memory or
-// for a prefix which another text computes.
+// for a prefix which another text computes. No request keeps all others out: while there is no place for a text of
+// another one, the latest text of the request that has the most places pauses, if it has two more, and goes on in the
+// next place that is free; and all texts of a request but its first leave a fourth of the memory.
 class TextQueue {
  public:
   // `llm` must outlive this.
@@ -81,9 +84,10 @@ class TextQueue {
 
   // Runs one step of all texts. What it consists of can also be called one by one, in this order:
   void step();
-  // ends the texts that wait and that nobody waits for; those that run end by themselves;
+  // ends the texts that wait or pause and that nobody waits for; those that run end by themselves;
   void end_gone();
-  // starts the texts that there is a place and memory for; one that can never run ends with its error;
+  // starts the texts that there is a place and memory for, those first that have paused; one that can never run ends
+  // with its error;
   void start();
   // computes a token of each text, or at most `prompt_tokens` of prompts;
   void compute(std::size_t prompt_tokens = SIZE_MAX);
@@ -108,28 +112,35 @@ class TextQueue {
 
  private:
   struct Text {
-    Text(TextJob with, std::size_t at) : job(std::move(with)), turn(at) {}
+    Text(TextJob with, std::size_t of_request, std::size_t at) : job(std::move(with)), request(of_request), turn(at) {}
 
     TextJob job;
+    std::size_t request;     // that it is of
     std::size_t turn;        // texts start in this order
     std::size_t passed = 0;  // texts that came later and started earlier
     Context* context = nullptr;
     std::optional<Generation> generation{};
     bool has_begun = false;  // its first token is there
+    bool paused = false;     // it has no place
     std::exception_ptr error{};
   };
-  bool start(Text& text);
+  void resume();
+  std::map<std::size_t, std::size_t> places() const;  // that each request has
+  Text* text_to_pause(const Text& waiting) const;
+  bool start(Text& text, Text* paused);
   void release(Text& text);
   void end(Text& text);
 
   const LLM& llm_;
   const std::shared_ptr<const Model> model_;  // also after that of `llm_` was replaced
   const bool in_order_;
+  const std::size_t spare_memory_;  // that the texts of a request but its first leave
   Forward forward_;
   Scheduler scheduler_;
   ContextPool pool_;
   std::deque<std::unique_ptr<Text>> waiting_;  // by their turns
   std::vector<std::unique_ptr<Text>> running_, ended_;
+  std::size_t requests_ = 0;
   std::size_t turn_ = 0;  // the latest of those that started
 };
 

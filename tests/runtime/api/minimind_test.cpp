@@ -210,7 +210,7 @@ TEST(CInterface, EndsACancelledTextAndDropsAReleasedOne) {
 ModelHandle open_with_positions(const GoldenCase& golden, std::size_t positions) {
   const Config config = open_checkpoint(golden.model_path, {}).config;
   minimind_model_options given = options();
-  given.kv_memory = positions * KvCache::bytes_per_position(config, KvType::f32);
+  given.kv_memory = KvCache::bytes(config, KvType::f32, positions);
   given.kv_type = "f32";
   given.parallel = 2;
   return open_model(golden.model_path, given);

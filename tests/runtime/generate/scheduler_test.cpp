@@ -413,7 +413,7 @@ class ContextPoolTest : public testing::Test {
   ContextPoolTest() : engine_(distinct_case, 16) {}
 
   std::size_t bytes(std::size_t positions) const {
-    return positions * KvCache::bytes_per_position(engine_.model.config, KvType::f32);
+    return KvCache::bytes(engine_.model.config, KvType::f32, positions);
   }
   void run(Context& context, const Tokens& tokens) {
     engine_.forward.run(context, std::span(tokens).subspan(context.size()), {});
@@ -475,19 +475,43 @@ TEST_F(ContextPoolTest, WaitsForAPrefixThatAnotherTextIsComputing) {
 }
 
 TEST_F(ContextPoolTest, DropsTheLeastRecentlyUsedAndNothingInUse) {
-  ContextPool pool(engine_.model.config, KvType::f32, bytes(30));
-  Context* const first = pool.acquire(Tokens{1, 2, 3}, 10);
+  ContextPool pool(engine_.model.config, KvType::f32, bytes(96));
+  Context* const first = pool.acquire(Tokens{1, 2, 3}, 32);
   run(*first, {1, 2, 3});
-  Context* const second = pool.acquire(Tokens{4, 5, 6}, 10);
+  Context* const second = pool.acquire(Tokens{4, 5, 6}, 32);
   run(*second, {4, 5, 6});
-  Context* const third = pool.acquire(Tokens{7, 8, 9}, 10);
-  EXPECT_EQ(pool.acquire(Tokens{1}, 10), nullptr) << "all are in use";
+  Context* const third = pool.acquire(Tokens{7, 8, 9}, 32);
+  EXPECT_EQ(pool.acquire(Tokens{1}, 32), nullptr) << "all are in use";
   pool.release(third);
   pool.release(first);
-  EXPECT_NE(pool.acquire(Tokens{9, 9}, 10), nullptr);
-  EXPECT_EQ(pool.bytes(), bytes(30));
-  EXPECT_EQ(pool.acquire(Tokens{1, 2, 3}, 10)->size(), 2u) << "the third one was dropped, not the first";
-  EXPECT_THROW(pool.acquire(Tokens{1}, 31), Error);
+  EXPECT_NE(pool.acquire(Tokens{9, 9}, 32), nullptr);
+  EXPECT_EQ(pool.bytes(), bytes(96));
+  EXPECT_EQ(pool.acquire(Tokens{1, 2, 3}, 32)->size(), 2u) << "the third one was dropped, not the first";
+  EXPECT_THROW(pool.acquire(Tokens{1}, 97), Error);
+}
+
+// The memory of a text is in blocks of 32 positions, so a budget of ten blocks is that of ten texts of one token.
+TEST_F(ContextPoolTest, CountsTheWholeBlocksOfShortTexts) {
+  ContextPool pool(engine_.model.config, KvType::f32, bytes(320));
+  std::vector<Context*> contexts;
+  for (std::int32_t token = 0; token < 10; ++token) contexts.push_back(pool.acquire(Tokens{token}, 1));
+  EXPECT_EQ(std::ranges::count(contexts, nullptr), 0);
+  EXPECT_EQ(pool.bytes(), bytes(320));
+  EXPECT_EQ(pool.acquire(Tokens{10}, 1), nullptr);
+}
+
+TEST_F(ContextPoolTest, KeepsAtMost512ContextsThatAreNotInUse) {
+  ContextPool pool(engine_.model.config, KvType::f32, bytes(32 * 2000));
+  for (std::int32_t text = 0; text < 600; ++text) pool.release(pool.acquire(Tokens{text % 100, text / 100}, 32));
+  EXPECT_EQ(pool.bytes(), bytes(32 * 512));
+}
+
+TEST_F(ContextPoolTest, LeavesTheMemoryThatATextShallSpare) {
+  ContextPool pool(engine_.model.config, KvType::f32, bytes(128));
+  pool.release(pool.acquire(Tokens{9}, 64));  // is dropped for others
+  ASSERT_NE(pool.acquire(Tokens{1}, 64), nullptr);
+  EXPECT_EQ(pool.acquire(Tokens{2}, 64, bytes(32)), nullptr);
+  EXPECT_NE(pool.acquire(Tokens{2}, 32, bytes(32)), nullptr);
 }
 
 TEST_F(ContextPoolTest, TextsOfOnePromptShareItsMemoryWhichCountsOnce) {

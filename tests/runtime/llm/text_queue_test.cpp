@@ -32,8 +32,12 @@ class TextQueueTest : public testing::Test {
     std::string error;
   };
 
+  // Of a text's context: a block of memory for each token, so that two texts of n tokens take as much as one of 2n.
+  static constexpr std::size_t capacity_of(std::size_t max_tokens) {
+    return kernels::block_cols * (prompt_tokens + max_tokens);
+  }
   std::size_t bytes_of(std::size_t max_tokens) const {
-    return (prompt_tokens + max_tokens) * KvCache::bytes_per_position(llm_.config, llm_.kv_type);
+    return KvCache::bytes(llm_.config, llm_.kv_type, capacity_of(max_tokens));
   }
 
   TextQueueLimits limits(std::size_t parallel, std::size_t max_tokens) const {
@@ -47,7 +51,7 @@ class TextQueueTest : public testing::Test {
   TextJob job(std::size_t number, std::size_t max_tokens) {
     GenerationTask task{.prompt = {static_cast<std::int32_t>(number % 100), 7},
                         .options = greedy(max_tokens),
-                        .capacity = prompt_tokens + max_tokens};
+                        .capacity = capacity_of(max_tokens)};
     return {.task = std::make_shared<const GenerationTask>(std::move(task)),
             .on_end = [this, number](Generated generated, const std::exception_ptr& error) {
               ends_.push_back({number, std::move(generated), message_of(error)});
@@ -89,6 +93,69 @@ TEST_F(TextQueueTest, RequestsTakeTurns) {
   queue.submit(std::move(second));
   run(queue);
   EXPECT_EQ(numbers(), (std::vector<std::size_t>{0, 10, 1, 11, 2, 12}));
+}
+
+TEST_F(TextQueueTest, ATextPausesForThatOfARequestWithFewerPlaces) {
+  TextQueue queue(llm_, limits(2, 100));
+  std::vector<TextJob> many;
+  for (std::size_t i = 0; i < 4; ++i) many.push_back(job(i, 12));
+  queue.submit(std::move(many));
+  queue.step();
+  queue.step();
+  queue.submit(one(job(10, 2)));
+  queue.submit(one(job(11, 2)));
+  run(queue);
+  EXPECT_EQ(numbers(), (std::vector<std::size_t>{10, 11, 0, 1, 2, 3}));
+  ends_.clear();
+  queue.submit(one(job(1, 12)));
+  run(queue);
+  const std::vector<std::int32_t> alone = ends_[0].generated.tokens;
+  TextQueue again(llm_, limits(2, 100));
+  std::vector<TextJob> two;
+  for (std::size_t i = 0; i < 2; ++i) two.push_back(job(i, 12));
+  again.submit(std::move(two));
+  again.step();
+  again.step();
+  again.submit(one(job(10, 2)));
+  ends_.clear();
+  run(again);
+  EXPECT_EQ(ends_[2].number, 1u);
+  EXPECT_EQ(ends_[2].generated.tokens, alone) << "a pause changes no token";
+}
+
+TEST_F(TextQueueTest, APausedTextThatNobodyWaitsForEndsAtOnce) {
+  std::atomic<bool> gone = false;
+  TextQueue queue(llm_, limits(2, 100));
+  std::vector<TextJob> two;
+  two.push_back(job(0, 30));
+  two.push_back(job(1, 30));
+  two[1].gone = &gone;
+  queue.submit(std::move(two));
+  queue.step();
+  queue.submit(one(job(2, 30)));
+  queue.step();
+  gone = true;
+  queue.step();
+  ASSERT_EQ(numbers(), std::vector<std::size_t>{1});
+  EXPECT_EQ(ends_[0].generated.finish_reason, FinishReason::interrupted);
+  EXPECT_EQ(ends_[0].generated.tokens.size(), 1u) << "that of the first step";
+  EXPECT_EQ(queue.running(), 2u);
+  run(queue);
+}
+
+TEST_F(TextQueueTest, ARequestOfManyTextsLeavesMemoryToOthers) {
+  TextQueueLimits limits = this->limits(6, 2);
+  limits.kv_memory = 4 * bytes_of(2);
+  TextQueue queue(llm_, limits);
+  std::vector<TextJob> many;
+  for (std::size_t i = 0; i < 8; ++i) many.push_back(job(i, 2));
+  queue.submit(std::move(many));
+  queue.start();
+  EXPECT_EQ(queue.running(), 3u);
+  queue.submit(one(job(10, 2)));
+  queue.start();
+  EXPECT_EQ(queue.running(), 4u);
+  run(queue);
 }
 
 TEST_F(TextQueueTest, InOrderNoTextOfALaterRequestStartsBeforeOneOfAnEarlier) {

@@ -98,7 +98,7 @@ class EngineThreadTest : public testing::Test {
   // Bytes of keys and values of one text of `max_tokens`.
   static std::size_t bytes_of(std::size_t max_tokens) {
     const LLM& llm = small_model().llm();
-    return (prompt_tokens + max_tokens) * KvCache::bytes_per_position(llm.config, llm.kv_type);
+    return KvCache::bytes(llm.config, llm.kv_type, prompt_tokens + max_tokens);
   }
 
   EngineThread& start(const EngineLimits& limits) {
