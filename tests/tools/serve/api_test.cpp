@@ -1157,14 +1157,16 @@ TEST_F(ApiTest, RejectsRequestsThatItHasNoRoomFor) {
   ASSERT_TRUE(larger->wait());
   EXPECT_EQ(larger->status(), 200) << "alone, a body may be larger than all that wait";
   HeldEngine held(engine);
-  std::vector<std::shared_ptr<FakeAnswer>> waiting{post_to(own, "/flush_cache", "")};  // waits for the engine
-  auto first = post_to(own, "/tokenize", body);
-  for (int i = 0; i < 1'000'000 && first->has_ended();
-       ++i) {  // the larger one holds its room for a moment after its answer
-    std::this_thread::yield();
-    first = post_to(own, "/tokenize", body);
-  }
-  waiting.push_back(first);
+  const auto post_that_waits = [&](const char* path, const std::string& text) {
+    auto answer = post_to(own, path, text);
+    for (int i = 0; i < 1'000'000 && answer->has_ended(); ++i) {  // the larger one holds its room for a moment
+      std::this_thread::yield();
+      answer = post_to(own, path, text);
+    }
+    return answer;
+  };
+  std::vector<std::shared_ptr<FakeAnswer>> waiting{post_that_waits("/flush_cache", "")};  // for the engine
+  waiting.push_back(post_that_waits("/tokenize", body));
   const auto expect_rejected = [](const FakeAnswer& answer) {
     ASSERT_TRUE(answer.has_ended());
     EXPECT_EQ(answer.status(), 429);
