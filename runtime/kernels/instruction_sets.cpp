@@ -4,6 +4,8 @@
 #include <stdexcept>
 #include <string>
 
+#include "weights/base/text.h"
+
 #if defined(__x86_64__)
 #include <cpuid.h>
 #endif
@@ -38,11 +40,6 @@ constexpr InstructionSet plain_sets[] = {
 #elif defined(__aarch64__)
 constexpr InstructionSet plain_sets[] = {{[]() -> const Table& { return neon; }, [] { return true; }}};
 #endif
-
-std::string lower_case(std::string text) {
-  for (char& c : text) c = c >= 'A' && c <= 'Z' ? static_cast<char>(c - 'A' + 'a') : c;
-  return text;
-}
 
 }  // namespace
 
