@@ -3,15 +3,13 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <atomic>
 #include <cassert>
 #include <cstring>
-#include <exception>
 #include <memory>
 
 #include "runtime/engine/thread_team.h"
-#include "weights/base/cancel.h"
 #include "weights/base/error.h"
+#include "weights/base/parallel.h"
 #include "weights/tensor/block_formats.h"
 #include "weights/tensor/encode_values.h"
 #include "weights/tensor/shape.h"
@@ -99,20 +97,13 @@ WeightMatrix Packer::add(const StoredTensor& tensor, DType packed, Compute compu
 }
 
 void Packer::finish(std::size_t threads) {
-  std::atomic<std::size_t> next{0};
-  std::atomic<bool> failed{false};
-  std::exception_ptr failure;
+  SharedJobs jobs(jobs_.size());
   run_team(threads, [&](Worker&) {
-    const Cancellation with_others(failed);
-    try {
-      std::vector<std::byte> buffer;
-      for (std::size_t i = next++; i < jobs_.size() && !failed; i = next++) jobs_[i](buffer);
-    } catch (...) {
-      if (!failed.exchange(true)) failure = std::current_exception();
-    }
+    std::vector<std::byte> buffer;
+    jobs.run([&](std::size_t i) { jobs_[i](buffer); });
   });
   jobs_.clear();
-  if (failure) std::rethrow_exception(failure);
+  jobs.rethrow_failure();
 }
 
 WeightMatrix pack(const StoredTensor& tensor, WeightType type, std::size_t threads, Compute compute) {

@@ -13,21 +13,40 @@
 
 namespace minimind {
 
+// Jobs 0 to `count` - 1, which several threads take one by one. The first exception of any cancels the others.
+class SharedJobs {
+ public:
+  explicit SharedJobs(std::size_t count) : count_(count) {}
+
+  // Calls work(i) for each job that this thread takes, until none is left. Every thread calls it.
+  template <class Work>
+  void run(const Work& work) {
+    const Cancellation with_others(failed_);
+    try {
+      for (std::size_t i = next_++; i < count_ && !failed_; i = next_++) work(i);
+    } catch (...) {
+      if (!failed_.exchange(true)) failure_ = std::current_exception();
+    }
+  }
+
+  // Rethrows the first exception, after all threads have ended.
+  void rethrow_failure() const {
+    if (failure_) std::rethrow_exception(failure_);
+  }
+
+ private:
+  const std::size_t count_;
+  std::atomic<std::size_t> next_ = 0;
+  std::atomic<bool> failed_ = false;
+  std::exception_ptr failure_;
+};
+
 // Calls work(i) for i in [0, count) on up to `threads` threads, in any order; rethrows the first exception of any of
 // them, which cancels the work of the others.
 template <class Work>
 void in_parallel(std::size_t count, std::size_t threads, const Work& work) {
-  std::atomic<std::size_t> next = 0;
-  std::atomic<bool> failed = false;
-  std::exception_ptr failure;
-  const auto run = [&] {
-    const Cancellation with_others(failed);
-    try {
-      for (std::size_t i = next++; i < count && !failed; i = next++) work(i);
-    } catch (...) {
-      if (!failed.exchange(true)) failure = std::current_exception();
-    }
-  };
+  SharedJobs jobs(count);
+  const auto run = [&] { jobs.run(work); };
   {
     std::vector<std::jthread> others;
     try {
@@ -37,7 +56,7 @@ void in_parallel(std::size_t count, std::size_t threads, const Work& work) {
     }
     run();
   }
-  if (failure) std::rethrow_exception(failure);
+  jobs.rethrow_failure();
 }
 
 }  // namespace minimind
