@@ -89,13 +89,16 @@ std::vector<NamedType> types_of(const BenchOptions& options) {
   return types;
 }
 
-std::vector<BenchModel> load_models(const Checkpoint& checkpoint, const std::vector<NamedType>& types, Compute compute,
-                                    bool quiet) {
+std::vector<BenchModel> load_models(const Checkpoint& checkpoint, const std::vector<NamedType>& types,
+                                    const BenchOptions& options) {
   std::vector<BenchModel> models;
   for (const NamedType& type : types) {
-    models.push_back({type.name, load_model(checkpoint, type.type, default_threads(), compute)});
-    if (quiet) continue;
-    for (const Fact& fallback : models.back().model.type_fallbacks) note("kept {}", localized(fallback));
+    HugePageArena memory;
+    const LLMOptions llm{
+        .type = type.type, .compute = options.compute, .kv_type = options.kv_type, .threads = default_threads()};
+    models.push_back({type.name, load_llm(checkpoint, llm, memory)});
+    if (options.quiet) continue;
+    for (const Fact& fallback : models.back().llm.model->type_fallbacks) note("kept {}", localized(fallback));
   }
   return models;
 }
@@ -142,9 +145,9 @@ int run_bench_command(const BenchOptions& options) {
     say_what_is_unusual(tests, threads, checkpoint.config);
   }
 
-  const std::vector<BenchModel> models = load_models(checkpoint, types, options.compute, options.quiet);
-  const BenchPlan plan{tests, threads, options.repetitions, options.kv_type, profiling};
-  const BenchMeasurements measured = run_bench(models, kernels, plan);
+  const std::vector<BenchModel> models = load_models(checkpoint, types, options);
+  const BenchPlan plan{tests, threads, options.repetitions, profiling};
+  const BenchMeasurements measured = run_bench(models, plan);
   const BenchReport report{.model = checkpoint.path,
                            .family = std::string(name_of(checkpoint.config.family)),
                            .parameters = parameter_count(checkpoint),

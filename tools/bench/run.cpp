@@ -14,7 +14,6 @@
 #include "runtime/engine/context.h"
 #include "runtime/engine/forward.h"
 #include "runtime/engine/huge_page_arena.h"
-#include "runtime/engine/load_model.h"
 #include "runtime/engine/prefill.h"
 #include "tools/bench/roofline.h"
 #include "tools/options/load_llm.h"
@@ -65,19 +64,19 @@ struct Setup {
 
 class Bench {
  public:
-  Bench(const std::vector<BenchModel>& models, const kernels::Table& kernels, const BenchPlan& plan)
-      : kernels_(kernels),
+  Bench(const std::vector<BenchModel>& models, const BenchPlan& plan)
+      : kernels_(models.front().llm.kernels),
         plan_(plan),
         positions_(longest_context(plan.tests)),
-        vocab_size_(models.front().model.config.vocab_size),
+        vocab_size_(models.front().llm.config.vocab_size),
         tokens_(random_tokens(positions_ + most_texts(plan.tests), vocab_size_)),
         logits_(most_texts(plan.tests) * vocab_size_),
         progress_(std::string(translated("bench")), total_tokens(models.size()), ProgressUnit::tokens) {
     setups_.reserve(models.size() * plan.threads.size());
     std::size_t buffer_bytes = last_level_cache_bytes() / 2;
     for (const BenchModel& model : models) {
-      buffer_bytes = std::max(buffer_bytes, weight_bytes(model.model));
-      for (const std::size_t threads : plan.threads) add_setup(model, threads);
+      buffer_bytes = std::max(buffer_bytes, weight_bytes(*model.llm.model));
+      for (const std::size_t threads : plan.threads) add_setup(model.type, model.llm, threads);
     }
     buffer_memory_ = HugePageArena().take(buffer_bytes);
     buffer_ = {reinterpret_cast<float*>(buffer_memory_.get()), buffer_bytes / sizeof(float)};
@@ -106,22 +105,22 @@ class Bench {
     return tokens;
   }
 
-  void add_setup(const BenchModel& model, std::size_t threads) {
-    const Config& config = model.model.config;
-    const KvType kv_type = plan_.kv_type.value_or(suitable_kv_type(model.model));
-    Setup setup{Forward(model.model, kernels_, threads, largest_batch(plan_.tests), positions_),
+  void add_setup(const std::string& type, const LLM& llm, std::size_t threads) {
+    const Model& model = *llm.model;
+    const KvType kv_type = llm.kv_type;
+    Setup setup{Forward(model, kernels_, threads, largest_batch(plan_.tests), positions_),
                 kv_type,
                 measured_.results.size(),
                 {}};
-    const std::size_t bytes = weight_bytes(model.model);
+    const std::size_t bytes = weight_bytes(model);
     setup.limits.push_back(limit_index(LimitKind::reading_weights, threads, bytes));
     if (const std::size_t cache = last_level_cache_bytes()) {
       setup.limits.push_back(limit_index(LimitKind::reading_cache, threads, cache / 2));
     }
     setup.limits.push_back(limit_index(LimitKind::multiply_add, threads, 0));
-    const LimitKind arithmetic = kernels_.bf16                  ? LimitKind::multiply_add_bf16
-                                 : multiplies_int8(model.model) ? LimitKind::multiply_add_int8
-                                                                : LimitKind::multiply_add;
+    const LimitKind arithmetic = kernels_.bf16            ? LimitKind::multiply_add_bf16
+                                 : multiplies_int8(model) ? LimitKind::multiply_add_int8
+                                                          : LimitKind::multiply_add;
     if (arithmetic != LimitKind::multiply_add) setup.limits.push_back(limit_index(arithmetic, threads, 0));
     for (std::size_t i = 0; i < plan_.tests.size(); ++i) {
       const BenchTest& test = plan_.tests[i];
@@ -130,19 +129,19 @@ class Bench {
       // fill_contexts() adds the others.
       using Cuts = std::initializer_list<std::size_t>;
       if (contexts.empty()) {
-        contexts.emplace_back(config, test.depth + test.tokens, kv_type,
+        contexts.emplace_back(model.config, test.depth + test.tokens, kv_type,
                               test.shared_prompt ? Cuts{test.depth} : Cuts{});
       }
       const bool prompt = test.kind == BenchKind::prompt;
       measured_.results.push_back(
-          {.type = model.type,
+          {.type = type,
            .threads = threads,
            .test = test,
            .kv_type = kv_type,
            .weight_bytes = bytes,
-           .weight_bytes_per_token = static_cast<double>(weight_bytes_per_token(model.model)),
-           .cache_bytes_per_token = prompt ? 0 : cache_bytes_per_token(config, kv_type, test.depth, test.tokens),
-           .flops = prompt ? prompt_flops(model.model, test.tokens) : 0,
+           .weight_bytes_per_token = static_cast<double>(weight_bytes_per_token(model)),
+           .cache_bytes_per_token = prompt ? 0 : cache_bytes_per_token(model.config, kv_type, test.depth, test.tokens),
+           .flops = prompt ? prompt_flops(model, test.tokens) : 0,
            .arithmetic = arithmetic,
            .tokens_per_second = {}});
       if (!plan_.profile) continue;
@@ -258,9 +257,8 @@ class Bench {
 
 }  // namespace
 
-BenchMeasurements run_bench(const std::vector<BenchModel>& models, const kernels::Table& kernels,
-                            const BenchPlan& plan) {
-  return Bench(models, kernels, plan).run();
+BenchMeasurements run_bench(const std::vector<BenchModel>& models, const BenchPlan& plan) {
+  return Bench(models, plan).run();
 }
 
 }  // namespace minimind

@@ -6,9 +6,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/engine/model.h"
 #include "runtime/engine/profile.h"
-#include "runtime/kernels/kernels.h"
+#include "runtime/llm/llm.h"
 #include "tools/bench/report.h"
 
 namespace minimind {
@@ -16,16 +15,15 @@ namespace minimind {
 // A model with its weights kept as one type.
 struct BenchModel {
   std::string type;
-  Model model;
+  LLM llm;
 };
 
 // Every test is run with every model and every number of threads. The models are one checkpoint, kept as different
-// types.
+// types, with the same kernels.
 struct BenchPlan {
   std::vector<BenchTest> tests;  // at least one
   std::vector<std::size_t> threads;
   std::size_t repetitions;
-  std::optional<KvType> kv_type;  // std::nullopt: suitable_kv_type()
   bool profile;
 };
 
@@ -44,7 +42,6 @@ struct BenchMeasurements {
 // Measures in turns: each repetition measures everything once, so that a temporary slowdown of the machine affects all
 // tests alike. Uses random tokens. Before each measurement, a few untimed tokens bring the weights back into the
 // caches. Shows progress on a terminal. A signal ends it early, with the results so far.
-BenchMeasurements run_bench(const std::vector<BenchModel>& models, const kernels::Table& kernels,
-                            const BenchPlan& plan);
+BenchMeasurements run_bench(const std::vector<BenchModel>& models, const BenchPlan& plan);
 
 }  // namespace minimind
