@@ -120,7 +120,7 @@ void LoadedModel::note_all(const Checkpoint& checkpoint) {
   notes_.clear();
   const auto add = [this](const std::string& line) { notes_ += (notes_.empty() ? "" : "\n") + line; };
   for (const Fact& fact : checkpoint_notes(checkpoint)) add(fact.english());
-  for (const Fact& fallback : llm_.model->type_fallbacks) add(fmt::format("kept {}", fallback));
+  for (const Fact& fallback : llm_.model->type_fallbacks) add(fallback.english());
   const std::size_t most_positions = llm_.config.max_position_embeddings;
   if (llm_.positions > most_positions) {
     add(fmt::format("a context of {} positions exceeds the model's {}", llm_.positions, most_positions));

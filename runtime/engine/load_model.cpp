@@ -35,9 +35,10 @@ class TypeFallbacks {
     std::vector<Fact> facts;
     for (const Group& group : groups_) {
       const std::string_view packed = name_of(group.packed);
-      facts.push_back(group.count == 1
-                          ? Fact("{} as {}: {}", group.first, packed, group.reason)
-                          : Fact("{} tensors (first: {}) as {}: {}", group.count, group.first, packed, group.reason));
+      const Fact which = group.count == 1
+                             ? Fact("{} as {}: {}", group.first, packed, group.reason)
+                             : Fact("{} tensors (first: {}) as {}: {}", group.count, group.first, packed, group.reason);
+      facts.push_back(Fact("kept {}", which));
     }
     return facts;
   }

@@ -56,7 +56,7 @@ struct Model {
   std::vector<Layer> layers;
   std::vector<float> norm;              // [d]
   std::optional<WeightMatrix> lm_head;  // [vocab_size, d]; absent if tied to embed_tokens
-  std::vector<Fact> type_fallbacks;     // matrices not kept as requested: one per reason, "NAME as f16: WHY"
+  std::vector<Fact> type_fallbacks;     // matrices not kept as requested: one per reason, "kept NAME as f16: WHY"
 
   const WeightMatrix& output() const { return lm_head ? *lm_head : embed_tokens; }
 };

@@ -98,7 +98,7 @@ std::vector<BenchModel> load_models(const Checkpoint& checkpoint, const std::vec
         .type = type.type, .compute = options.compute, .kv_type = options.kv_type, .threads = default_threads()};
     models.push_back({type.name, load_llm(checkpoint, llm, memory)});
     if (options.quiet) continue;
-    for (const Fact& fallback : models.back().llm.model->type_fallbacks) note("kept {}", localized(fallback));
+    for (const Fact& fallback : models.back().llm.model->type_fallbacks) note("{}", localized(fallback));
   }
   return models;
 }

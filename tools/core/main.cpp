@@ -136,7 +136,7 @@ int run(const Options& options) {
   const Tokenizer tokenizer = tokenizer_of(options.model);
   const std::size_t threads = options.threads > 0 ? options.threads : suitable_threads(checkpoint);
   const Model model = load_model(checkpoint, options.type, threads);
-  for (const Fact& fallback : model.type_fallbacks) fmt::print(stderr, "kept {}\n", fallback);
+  for (const Fact& fallback : model.type_fallbacks) fmt::print(stderr, "{}\n", fallback);
   const std::string text = options.text ? *options.text : read_text_or_pipe("/dev/stdin");
   if (text.empty()) throw Error("the prompt is empty, expected text to continue");
   const std::vector<std::int32_t> prompt = tokenizer.encode_prompt(text);

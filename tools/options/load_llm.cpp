@@ -43,7 +43,7 @@ LLM load_llm(const CheckpointOptions& checkpoint_options, const RunOptions& run,
   if (use) use(checkpoint);
   if (!run.quiet) {
     print_notes(checkpoint, checkpoint_options.model);
-    for (const Fact& fallback : llm.model->type_fallbacks) note("kept {}", localized(fallback));
+    for (const Fact& fallback : llm.model->type_fallbacks) note("{}", localized(fallback));
     print_compute_note(llm.kernels);
     if (!run.kv_type && llm.kv_type != KvType::f32) {
       note("the KV cache is {}; --kv-type f32 keeps it exact", name_of(llm.kv_type));

@@ -48,7 +48,7 @@ TEST(TypeFallbacks, IsEmptyIfEveryMatrixHasTheRequestedType) {
 TEST(TypeFallbacks, HasOneLinePerReason) {
   const Model model = load_model(small_checkpoint(40), DType::iq4_nl, 2);
   EXPECT_EQ(english(model.type_fallbacks),
-            Lines{"2 tensors (first: model.layers.0.mlp.down_proj.weight) as f16: iq4_nl requires "
+            Lines{"kept 2 tensors (first: model.layers.0.mlp.down_proj.weight) as f16: iq4_nl requires "
                   "a multiple of 32 columns"});
   EXPECT_EQ(std::get<FeedForward>(model.layers[1].mlp).down_proj.format().type, DType::f16);
   EXPECT_EQ(model.layers[1].attention.o_proj.format().type, DType::iq4_nl);
@@ -58,7 +58,7 @@ TEST(TypeFallbacks, HasOneLinePerReason) {
 TEST(TypeFallbacks, AreShorterBlocksIf256DoNotDivideTheColumns) {
   const Model model = load_model(small_checkpoint(64), DType::q4_k, 2);
   EXPECT_EQ(english(model.type_fallbacks),
-            Lines{"2 tensors (first: model.layers.0.mlp.down_proj.weight) as q5_0: q4_k requires "
+            Lines{"kept 2 tensors (first: model.layers.0.mlp.down_proj.weight) as q5_0: q4_k requires "
                   "a multiple of 256 columns"});
   EXPECT_EQ(std::get<FeedForward>(model.layers[1].mlp).down_proj.format().type, DType::q5_0);
   EXPECT_EQ(model.layers[1].attention.o_proj.format().type, DType::q4_k);
@@ -71,7 +71,7 @@ TEST(TypeFallbacks, NamesTheMatrixWithTooLargeValues) {
   checkpoint.tensors.at("model.layers.1.self_attn.q_proj.weight") = f32_tensor({256, 256}, values);
   const Model model = load_model(checkpoint, DType::f16, 1);
   EXPECT_EQ(english(model.type_fallbacks),
-            Lines{"model.layers.1.self_attn.q_proj.weight as f32: values too large for f16, or "
+            Lines{"kept model.layers.1.self_attn.q_proj.weight as f32: values too large for f16, or "
                   "not finite"});
   std::vector<float> row(256);
   read_row(model.layers[1].attention.q_proj, 4, row.data());
@@ -84,9 +84,10 @@ TEST(TypeFallbacks, NamesBlockTypesWithoutAKernel) {
     StoredTensor& tensor = checkpoint.tensors.at("model.layers." + layer + ".self_attn.o_proj.weight");
     tensor = make_tensor(DType::iq3_s, {256, 256}, std::string(256 * 110, '\1'));
   }
-  EXPECT_EQ(english(load_model(checkpoint, std::nullopt, 1).type_fallbacks),
-            Lines{"2 tensors (first: model.layers.0.self_attn.o_proj.weight) as f32: exact, but larger than iq3_s; "
-                  "q8_0 or iq4_nl is smaller"});
+  EXPECT_EQ(
+      english(load_model(checkpoint, std::nullopt, 1).type_fallbacks),
+      Lines{"kept 2 tensors (first: model.layers.0.self_attn.o_proj.weight) as f32: exact, but larger than iq3_s; "
+            "q8_0 or iq4_nl is smaller"});
   EXPECT_EQ(english(load_model(checkpoint, DType::q8_0, 1).type_fallbacks), Lines{});
 }
 
