@@ -23,27 +23,12 @@ std::string text_or_empty(const char* text) {
   return text ? text : "";
 }
 
-Compute parse_compute(const char* given) {
-  const std::string name = given ? given : "f32";
-  if (name == "f32") return Compute::f32;
-  if (name == "bf16") return Compute::bf16;
-  throw UsageError(fmt::format("compute is {}, expected f32 or bf16", quote(name)));
+Compute compute_of(const minimind_model_options& given) {
+  return given.compute ? parse_compute(given.compute) : Compute::f32;
 }
 
 WeightType parse_type(const char* name) {
   return name ? parse_weight_type(name) : WeightType();
-}
-
-KvType parse_kv_type(const std::string& name) {
-  for (const KvType type : kv_types) {
-    if (name == minimind::name_of(type)) return type;
-  }
-  throw UsageError(fmt::format("kv_type is {}, expected f32, f16 or q8_0", quote(name)));
-}
-
-bool is_yarn(const std::string& scaling) {
-  if (scaling == "yarn" || scaling == "none") return scaling == "yarn";
-  throw UsageError(fmt::format("rope_scaling is {}, expected none or yarn", quote(scaling)));
 }
 
 OpenOptions open_options_of(const minimind_model_options& given) {
@@ -58,7 +43,7 @@ OpenOptions open_options_of(const minimind_model_options& given) {
 }
 
 LLMOptions llm_options_of(const minimind_model_options& given) {
-  LLMOptions options{.type = parse_type(given.type), .compute = parse_compute(given.compute)};
+  LLMOptions options{.type = parse_type(given.type), .compute = compute_of(given)};
   if (given.kv_type) options.kv_type = parse_kv_type(given.kv_type);
   if (given.threads > 0) options.threads = given.threads;
   if (given.context_length > 0) options.positions = given.context_length;
@@ -99,7 +84,7 @@ LoadedModel::LoadedModel(const Checkpoint& checkpoint, OpenOptions open_options,
       path_(checkpoint.path),
       open_options_(std::move(open_options)),
       type_(parse_type(options.type)),
-      compute_(parse_compute(options.compute)),
+      compute_(compute_of(options)),
       session_files_(options.session_files != 0),
       llm_(load_llm(checkpoint, llm_options_of(options), memory_)) {
   kv_type_name_ = name_of(llm_.kv_type);

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <stdexcept>
 #include <tuple>
 #include <utility>
@@ -14,6 +15,8 @@
 #include "runtime/kernels/instruction_sets.h"
 #include "runtime/tokenizer/files.h"
 #include "weights/base/error.h"
+#include "weights/base/suggestion.h"
+#include "weights/base/text.h"
 
 namespace minimind {
 namespace {
@@ -32,7 +35,39 @@ auto shape_of(const Config& config) {
                     config.num_experts_per_tok, config.n_shared_experts, config.moe_intermediate_size);
 }
 
+std::size_t index_of(const std::string& name, const std::vector<std::string>& names, const char* setting) {
+  const auto found = std::ranges::find(names, name);
+  if (found != names.end()) return static_cast<std::size_t>(found - names.begin());
+  throw UsageError(fmt::format("{} is {}, expected {}", setting, quote(name), alternatives(names)));
+}
+
 }  // namespace
+
+std::vector<std::string> kv_type_names() {
+  std::vector<std::string> names;
+  for (const KvType type : kv_types) names.emplace_back(name_of(type));
+  return names;
+}
+
+KvType parse_kv_type(const std::string& name) {
+  return kv_types[index_of(name, kv_type_names(), "kv_type")];
+}
+
+std::vector<std::string> compute_names() {
+  return {"f32", "bf16"};
+}
+
+Compute parse_compute(const std::string& name) {
+  return index_of(name, compute_names(), "compute") == 0 ? Compute::f32 : Compute::bf16;
+}
+
+std::vector<std::string> rope_scaling_names() {
+  return {"none", "yarn"};
+}
+
+bool is_yarn(const std::string& rope_scaling) {
+  return index_of(rope_scaling, rope_scaling_names(), "rope_scaling") == 1;
+}
 
 std::shared_ptr<const TokenTrie> SharedTokenTrie::of(const Tokenizer& tokenizer) {
   const std::lock_guard lock(mutex_);

@@ -34,6 +34,14 @@ struct LLMOptions {
   std::optional<std::size_t> positions{};  // of a text; std::nullopt: the model's
 };
 
+// The names of these settings, for the command line and the C interface. Parsing throws UsageError for another name.
+std::vector<std::string> kv_type_names();
+KvType parse_kv_type(const std::string& name);
+std::vector<std::string> compute_names();
+Compute parse_compute(const std::string& name);
+std::vector<std::string> rope_scaling_names();
+bool is_yarn(const std::string& rope_scaling);
+
 // The tokens of a tokenizer as a trie, for grammars: made when the first grammar needs it.
 class SharedTokenTrie {
  public:

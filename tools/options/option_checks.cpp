@@ -11,7 +11,6 @@
 #include <optional>
 #include <system_error>
 
-#include "runtime/engine/kv_cache.h"
 #include "weights/base/error.h"
 #include "weights/base/suggestion.h"
 #include "weights/base/text.h"
@@ -157,15 +156,6 @@ void require_two_files(const std::string& option, const std::string& path, const
   };
   if (canonical(path) != canonical(other_path)) return;
   throw UsageError(fmt::format("{} and {} are both {}; name two different files", option, other_option, path));
-}
-
-const std::vector<std::string>& kv_type_names() {
-  static const std::vector<std::string> names = [] {
-    std::vector<std::string> all;
-    for (const KvType type : kv_types) all.emplace_back(name_of(type));
-    return all;
-  }();
-  return names;
 }
 
 }  // namespace minimind

@@ -43,7 +43,4 @@ std::string parse_type_name(const std::string& option, const std::string& given,
 void require_two_files(const std::string& option, const std::string& path, const std::string& other_option,
                        const std::string& other_path);
 
-// The types of keys and values.
-const std::vector<std::string>& kv_type_names();
-
 }  // namespace minimind

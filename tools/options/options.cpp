@@ -9,7 +9,7 @@
 #include <iostream>
 #include <iterator>
 
-#include "runtime/engine/kv_cache.h"
+#include "runtime/llm/llm.h"
 #include "runtime/text/utf8.h"
 #include "tools/options/checkpoint_choice.h"
 #include "tools/options/help.h"
@@ -43,7 +43,7 @@ void CheckpointOptions::add_reading_options(CommandOptions& command) {
       .add_option("--rope-scaling", rope_scaling, model_group, "KIND",
                   bilingual("none, or yarn for MiniMind's inference_rope_scaling",
                             "none 或 yarn（即 MiniMind 的 inference_rope_scaling）"))
-      ->transform(one_of({"none", "yarn"}));
+      ->transform(one_of(rope_scaling_names()));
   const OptionCheck count = whole_number(1, 1 << 24);
   command
       .add_option("--heads", heads, model_group, "N",
@@ -64,7 +64,7 @@ void CheckpointOptions::add_reading_options(CommandOptions& command) {
 OpenOptions CheckpointOptions::open_options() const {
   OpenOptions options;
   options.overrides = {.heads = heads, .kv_heads = kv_heads, .experts_per_token = experts_per_token, .yarn = {}};
-  if (!rope_scaling.empty()) options.overrides.yarn = rope_scaling == "yarn";
+  if (!rope_scaling.empty()) options.overrides.yarn = is_yarn(rope_scaling);
   if (!config.empty()) options.config_path = config;
   for (const std::string& lora : loras) options.loras.push_back(parse_lora_argument(lora));
   return options;
@@ -101,11 +101,7 @@ void add_quiet(CommandOptions& command, bool& quiet) {
 void add_kv_type(CommandOptions& command, std::optional<KvType>& type) {
   command
       .add_option_function<std::string>(
-          "--kv-type",
-          [&type](const std::string& name) {
-            type = *std::ranges::find(kv_types, name, [](KvType one) { return name_of(one); });
-          },
-          speed_group, "TYPE",
+          "--kv-type", [&type](const std::string& name) { type = parse_kv_type(name); }, speed_group, "TYPE",
           bilingual("type of the KV cache: f32, f16 or q8_0 (default: f16 if the weights are quantised, otherwise f32)",
                     "KV 缓存的类型：f32、f16 或 q8_0（默认：权重已量化则为 f16，否则为 f32）"))
       ->transform(type_name(kv_type_names()));
@@ -114,13 +110,12 @@ void add_kv_type(CommandOptions& command, std::optional<KvType>& type) {
 void add_compute(CommandOptions& command, Compute& compute) {
   command
       .add_option_function<std::string>(
-          "--compute", [&compute](const std::string& name) { compute = name == "bf16" ? Compute::bf16 : Compute::f32; },
-          speed_group, "TYPE",
+          "--compute", [&compute](const std::string& name) { compute = parse_compute(name); }, speed_group, "TYPE",
           bilingual("arithmetic of f16 and bf16 weights: f32, or bf16, which rounds activations and f16 weights to "
                     "bf16 for faster prompts, if the processor has AVX512_BF16 or AMX-BF16 (default: f32)",
                     "f16 和 bf16 权重的运算：f32；或 bf16，即把激活值和 f16 权重舍入为 bf16，预填充更快，需处理器支持 "
                     "AVX512_BF16 或 AMX-BF16（默认：f32）"))
-      ->transform(type_name({"f32", "bf16"}));
+      ->transform(type_name(compute_names()));
 }
 
 void add_template(CommandOptions& command, std::string& path) {

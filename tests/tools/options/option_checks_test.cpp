@@ -5,6 +5,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/llm/llm.h"
 #include "weights/base/error.h"
 #include "weights/tensor/weight_types.h"
 
