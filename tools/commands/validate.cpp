@@ -214,8 +214,7 @@ int run_validate(const ValidateOptions& options) {
 Command add_validate(CommandOptions& command) {
   auto options = std::make_shared<ValidateOptions>();
   options->grammar.add_to(command, false);
-  command.add_positional("FILE", options->file,
-                         bilingual("file with the text (default: standard input)", "文本文件（默认：标准输入）"));
+  command.add_positional("FILE", options->file, text_file_help());
   command.add_flag(
       "--jsonl", options->jsonl, prompt_group,
       bilingual("each line is a text; print a JSON object for each", "每行一段文本，各打印一个 JSON 对象"));

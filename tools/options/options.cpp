@@ -184,6 +184,10 @@ std::vector<std::int32_t> TokenOptions::read() const {
   return ids;
 }
 
+std::string text_file_help() {
+  return bilingual("file with the text (default: standard input)", "文本文件（默认：标准输入）");
+}
+
 void TextOptions::add_to(CommandOptions& command) {
   auto* prompt_option = command.add_option_function<std::string>(
       "-p,--prompt",
@@ -192,9 +196,7 @@ void TextOptions::add_to(CommandOptions& command) {
         has_prompt = true;
       },
       common_group, "TEXT", bilingual("the text", "文本"));
-  auto* file_option =
-      command.add_option("-f,--file", file, common_group, "FILE",
-                         bilingual("file with the text (default: standard input)", "文本文件（默认：标准输入）"));
+  auto* file_option = command.add_option("-f,--file", file, common_group, "FILE", text_file_help());
   prompt_option->excludes(file_option);
 }
 

@@ -87,6 +87,9 @@ struct TextOptions {
   std::string read() const;
 };
 
+// Returns the help of an option that names the file of a text.
+std::string text_file_help();
+
 // Parses ids such as "1,2,3". Throws UsageError naming `source` and the text that is not a token id.
 std::vector<std::int32_t> parse_token_ids(const std::string& text, const std::string& source);
 
