@@ -175,7 +175,7 @@ class BatchRun {
     TextAnswer& answer = open.answers[text];
     answer.generated = std::move(generated);
     tokens_ += answer.generated.tokens.size();
-    read_message(answer, open.tasks[text], tool_call_count(open.request.messages) + 1);
+    read_answer(answer, open.tasks[text], tool_call_count(open.request.messages) + 1);
     if (++open.ended < open.tasks.size()) return;  // never all of a request of which one has failed
     results_.add(open.index,
                  response_line(open.id, model_, open.request, open.tasks.front(), open.answers, std::time(nullptr)),

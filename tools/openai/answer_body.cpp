@@ -52,7 +52,7 @@ bool finish_answer(const TextTask& task, FinishReason reason, AnswerParser& pars
   return true;
 }
 
-void read_message(TextAnswer& answer, const TextTask& task, std::size_t first_call) {
+void read_answer(TextAnswer& answer, const TextTask& task, std::size_t first_call) {
   answer.message = {.role = Role::assistant};
   if (task.plain) {
     answer.message.content = answer.generated.text;

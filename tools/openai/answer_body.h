@@ -33,7 +33,7 @@ struct TextAnswer {
 bool finish_answer(const TextTask& task, FinishReason reason, AnswerParser& parser, std::vector<AnswerEvent>& events);
 
 // Reads the message of a chat. Its calls have the ids "call_N", from `first_call` on.
-void read_message(TextAnswer& answer, const TextTask& task, std::size_t first_call);
+void read_answer(TextAnswer& answer, const TextTask& task, std::size_t first_call);
 
 std::string_view finish_reason_of(const TextAnswer& answer);
 

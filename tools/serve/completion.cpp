@@ -254,7 +254,7 @@ void Completion::finish() {
 ChatJson Completion::message_choice(std::size_t index_of_text, std::size_t index) {
   Text& text = texts_[index_of_text];
   if (request_.chat) {
-    read_message(text.result, *text.task, 1);
+    read_answer(text.result, *text.task, 1);
     for (ToolCall& call : text.result.message.tool_calls) call.id = unique_id("call_");
   }
   ChatJson choice = choice_json(model_, request_, *text.task, text.result, index);
