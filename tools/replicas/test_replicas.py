@@ -51,6 +51,13 @@ def wait_until_healthy(port):
         time.sleep(0.05)
 
 
+def wait_until(happened):
+    deadline = time.monotonic() + 60
+    while not happened():
+        assert time.monotonic() < deadline, "did not happen in 60 s"
+        time.sleep(0.05)
+
+
 class Replicas(unittest.TestCase):
     def setUp(self):
         self.folder = tempfile.TemporaryDirectory()
@@ -98,6 +105,7 @@ class Nginx(Replicas):
 
     def test_a_replica_that_ends_and_returns_fails_no_request(self):
         outcomes, stop = [], threading.Event()
+        self.addCleanup(stop.set)
 
         def ask():
             while not stop.is_set():
@@ -107,19 +115,17 @@ class Nginx(Replicas):
         clients = [threading.Thread(target=ask) for _ in range(4)]
         for client in clients:
             client.start()
-        time.sleep(1)
+        wait_until(lambda: self.texts_of(self.replicas[0]) > 0 and len(outcomes) > 4)
         self.processes[0].send_signal(signal.SIGTERM)
         self.assertEqual(self.processes[0].wait(30), 0)
-        time.sleep(1)
         before = len(outcomes)
+        wait_until(lambda: len(outcomes) > before + 4)
         self.start_replica(self.replicas[0])
-        time.sleep(7)  # past fail_timeout
+        wait_until(lambda: self.texts_of(self.replicas[0]) > 0)  # past fail_timeout
         stop.set()
         for client in clients:
             client.join()
         self.assertEqual(set(outcomes), {(200, True)})
-        self.assertGreater(before, 4)
-        self.assertGreater(self.texts_of(self.replicas[0]), 0, "the replica that returned takes requests")
 
     def test_weights_cannot_be_replaced_through_it(self):
         self.assertEqual(request(self.port, "POST", "/update_weights_from_disk", {"model_path": DEMO}).status, 403)
