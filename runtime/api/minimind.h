@@ -204,7 +204,7 @@ typedef struct minimind_request {
   double temperature, top_p, min_p, typical_p; /* 0.85, 0.95, 0, 1; temperature 0 takes the largest logit */
   size_t top_k;                                /* 50; 0: off */
   double repeat_penalty, presence_penalty, frequency_penalty; /* 1, 0, 0 */
-  double dry_multiplier, dry_base;                            /* 0, which is off; 1.75 */
+  double dry_multiplier, dry_base;                            /* 0, 1.75; a multiplier of 0 is off */
   size_t dry_allowed_length, dry_penalty_last_n;              /* 2, 64 */
   const minimind_logit_bias* logit_bias;
   size_t logit_bias_count;

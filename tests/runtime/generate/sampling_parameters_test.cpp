@@ -1,10 +1,15 @@
 // The table of generation_parameters, and the places that cannot read it: each of them must name every parameter.
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <fstream>
 #include <iterator>
+#include <optional>
+#include <regex>
 #include <string>
+#include <vector>
 
 #include "runtime/generate/sampling_options.h"
 
@@ -55,6 +60,72 @@ TEST(SamplingParameters, TheHeaderOfCAndThePackageOfPythonHaveThemAll) {
     EXPECT_GE(count(model, name), 1u) << name;
     EXPECT_EQ(count(functions, "copy(request." + name + ","), parameter.is_number() ? 1u : 0u) << name;
   }
+}
+
+// The part of a text after `start` and before the next `end`.
+std::string between(const std::string& text, const std::string& start, const std::string& end) {
+  const std::size_t begin = text.find(start) + start.size();
+  return text.substr(begin, text.find(end, begin) - begin);
+}
+
+std::vector<std::string> matches(const std::string& text, const std::regex& pattern) {
+  std::vector<std::string> found;
+  for (std::sregex_iterator match(text.begin(), text.end(), pattern), end; match != end; ++match) {
+    found.push_back((*match)[1]);
+  }
+  return found;
+}
+
+// What a text must say is the default of a parameter; std::nullopt if it is not a number.
+std::optional<std::string> default_of(const std::string& name) {
+  const auto parameter = std::ranges::find(generation_parameters, name, &GenerationParameter::name);
+  if (parameter == std::end(generation_parameters) || !parameter->is_number()) return std::nullopt;
+  return fmt::format("{}", parameter->of({}));
+}
+
+const std::string& request_of_c() {
+  static const std::string text =
+      between(contents("runtime/api/minimind.h"), "typedef struct minimind_request {", "} minimind_request;");
+  return text;
+}
+
+// A line declares members of one type, and its comment starts with their defaults, separated by commas.
+TEST(SamplingParameters, TheHeaderOfCHasTheirDefaults) {
+  std::size_t checked = 0;
+  const std::regex declaration(R"(^ *(?:double|size_t) ([a-z_, ]+); */\* ([0-9., ]*[0-9]))");
+  for (const std::string& line : matches(request_of_c(), std::regex("([^\n]+)"))) {
+    std::smatch parts;
+    if (!std::regex_search(line, parts, declaration)) continue;
+    const std::vector<std::string> names = matches(parts[1], std::regex("([a-z_]+)")),
+                                   defaults = matches(parts[2], std::regex("([0-9.]+)"));
+    ASSERT_EQ(names.size(), defaults.size()) << line;
+    for (std::size_t i = 0; i < names.size(); ++i) {
+      EXPECT_EQ(default_of(names[i]), defaults[i]) << names[i];
+      ++checked;
+    }
+  }
+  EXPECT_EQ(checked, std::ranges::count_if(generation_parameters, &GenerationParameter::is_number));
+}
+
+TEST(SamplingParameters, ThePageOfPythonsModelHasTheirDefaults) {
+  const std::string page =
+      between(contents("tools/python/minimind_cpp/model.py"), "share the options of a text:", "seed.");
+  std::size_t checked = 0;
+  const std::regex stated(R"(([a-z_]+) \(([0-9.]*[0-9]))");
+  for (std::sregex_iterator match(page.begin(), page.end(), stated), end; match != end; ++match) {
+    EXPECT_EQ(default_of((*match)[1]), (*match)[2].str()) << (*match)[1];
+    ++checked;
+  }
+  EXPECT_GE(checked, 4u);
+}
+
+// Each member by its name: a pointer to it, or several of a type on one line.
+TEST(SamplingParameters, TheStructureOfPythonHasTheMembersOfCInTheirOrder) {
+  std::string members = std::regex_replace(request_of_c(), std::regex(R"(/\*[^*]*\*/)"), "");
+  const std::vector<std::string> of_c = matches(members, std::regex(R"(([a-z_]+) *[,;])"));
+  const std::string structure =
+      between(contents("tools/python/minimind_cpp/_library.py"), "class Request(Structure):", "\n\n\n");
+  EXPECT_EQ(of_c, matches(structure, std::regex("\\(\"([a-z_]+)\", ")));
 }
 
 }  // namespace
