@@ -43,7 +43,7 @@ std::string decode(const Tokenizer& tokenizer, const std::vector<std::int32_t>& 
   return tokenizer.decode(ids, skip_special);
 }
 
-bool is_id(const Json& value) {
+bool is_32_bit(const Json& value) {
   return value.is_number_integer() && value >= std::numeric_limits<std::int32_t>::min() &&
          value <= std::numeric_limits<std::int32_t>::max();
 }
@@ -58,7 +58,8 @@ std::string convert_line(const Tokenizer& tokenizer, const TokenizeOptions& opti
   const std::string source = fmt::format("line {} of the input", number);
   const char* const wanted = options.decode ? "a JSON array of token ids" : "a JSON string";
   const Json json = parse_json<Json>(line, source, 16, wanted);
-  const bool fits = options.decode ? json.is_array() && std::all_of(json.begin(), json.end(), is_id) : json.is_string();
+  const bool fits =
+      options.decode ? json.is_array() && std::all_of(json.begin(), json.end(), is_32_bit) : json.is_string();
   if (!fits) {
     throw Error(fmt::format("{}: is {}, expected {}", source, describe(json), wanted));
   }
