@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/grammar/gbnf.h"
+#include "tests/support/temporary_file.h"
 #include "weights/checkpoint/open_checkpoint.h"
 
 namespace minimind {
@@ -43,6 +44,16 @@ TEST(Llm, AnAnswerHasTheTagsOfThoughtsAndCalls) {
   const LLM llm = poet();
   EXPECT_EQ(llm.generate_options({}, true).text_tokens, llm.tag_tokens);
   EXPECT_FALSE(llm.tag_tokens.empty());
+}
+
+TEST(Llm, ParsesTheNamesOfItsSettings) {
+  EXPECT_EQ(parse_kv_type("q8_0"), KvType::q8_0);
+  EXPECT_EQ(parse_compute("bf16"), Compute::bf16);
+  EXPECT_TRUE(is_yarn("yarn"));
+  EXPECT_FALSE(is_yarn("none"));
+  EXPECT_EQ(error_of([] { parse_kv_type("q4"); }), "kv_type is 'q4', expected f32, f16 or q8_0");
+  EXPECT_EQ(error_of([] { parse_compute(""); }), "compute is '', expected f32 or bf16");
+  EXPECT_EQ(error_of([] { is_yarn("ntk"); }), "rope_scaling is 'ntk', expected none or yarn");
 }
 
 TEST(Llm, NoTokenEndsATextIfThatIsAskedFor) {
