@@ -1,12 +1,14 @@
 #include "tools/terminal/interrupt.h"
 
 #include <poll.h>
+#include <sys/stat.h>
 #include <sys/time.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <csignal>
 #include <cstring>
+#include <ctime>
 #include <utility>
 
 #include "tools/terminal/note.h"
@@ -29,6 +31,47 @@ void print(const char* text) {
   [[maybe_unused]] const ssize_t written = ::write(STDERR_FILENO, text, std::strlen(text));
 }
 
+// GNU's C library has it from 2.34. fork() itself may wait for a lock that the interrupted thread holds.
+#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 34)
+pid_t fork_in_handler() {
+  return ::_Fork();
+}
+#else
+pid_t fork_in_handler() {
+  return -1;
+}
+#endif
+
+// Whether it is a file without a name, of at least so many bytes on the disk. A path's last descriptor frees them.
+bool is_removed_file(int descriptor, long long least_bytes) {
+  constexpr int block_bytes = 512;
+  struct stat status {};
+  return ::fstat(descriptor, &status) == 0 && S_ISREG(status.st_mode) && status.st_nlink == 0 &&
+         static_cast<long long>(status.st_blocks) * block_bytes >= least_bytes;
+}
+
+// Freeing the blocks of a removed file takes seconds per GB where a disk is told of them, and would delay the end of
+// this process. A child keeps such files open until then, and nothing else: neither pipes nor locks. It stays if there
+// is no such file, or no child.
+void free_removed_files_later() {
+  constexpr int descriptors = 1024;
+  constexpr long long least_bytes = 8 << 20;
+  bool any = false;
+  for (int i = 0; i < descriptors && !any; ++i) any = is_removed_file(i, least_bytes);
+  if (!any) return;
+  sigset_t all;
+  sigfillset(&all);
+  sigprocmask(SIG_SETMASK, &all, nullptr);
+  const pid_t parent = ::getpid();
+  if (fork_in_handler() != 0) return;
+  for (int i = 0; i < descriptors; ++i) {
+    if (!is_removed_file(i, 0)) ::close(i);
+  }
+  const timespec millisecond{0, 1'000'000};
+  while (::getppid() == parent) ::nanosleep(&millisecond, nullptr);
+  _exit(0);
+}
+
 void note_or_exit(int signal) {
   if (watched && !interrupted) {
     interrupted = true;
@@ -37,6 +80,7 @@ void note_or_exit(int signal) {
   if (Progress::is_shown()) print(Progress::clearing);
   print(message);
   remove_unfinished();
+  free_removed_files_later();
   _exit(status_after_signal(signal));
 }
 

@@ -3,18 +3,23 @@
 #include <fcntl.h>
 #include <gtest/gtest.h>
 #include <signal.h>
+#include <sys/prctl.h>
 #include <sys/wait.h>
 #include <unistd.h>
 
 #include <cerrno>
 #include <chrono>
+#include <filesystem>
 #include <functional>
 #include <string>
 #include <thread>
+#include <vector>
 
 #include "tests/support/end_child.h"
+#include "tests/support/temporary_folder.h"
 #include "tools/terminal/note.h"
 #include "tools/terminal/standard_output.h"
+#include "weights/io/output_file.h"
 
 namespace minimind {
 namespace {
@@ -96,6 +101,40 @@ TEST(Signals, ErrorsThatNobodyReadsDoNotHoldTheProgram) {
             }),
             143);
 }
+
+// Returns the status of a program that a signal ends while it writes a file of so many bytes.
+int status_after_writing(const std::string& path, std::size_t bytes) {
+  return status_of_child([&] {
+    end_at_signals();
+    OutputFile file(path);
+    file.write(std::vector<std::byte>(bytes));
+    raise(SIGTERM);
+    return 1;
+  });
+}
+
+// A child that outlives the program becomes one of this process.
+#if defined(__GLIBC__) && __GLIBC_PREREQ(2, 34)
+TEST(Signals, ALargeUnfinishedFileIsFreedAfterTheEndOfTheProgram) {
+  ASSERT_EQ(prctl(PR_SET_CHILD_SUBREAPER, 1), 0);
+  const TemporaryFolder folder;
+  int status = 0;
+  EXPECT_EQ(status_after_writing(folder.path() + "/small", 1 << 20), 143);
+  EXPECT_EQ(waitpid(-1, &status, 0), -1) << "a small file is freed at once";
+
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  EXPECT_EQ(status_after_writing(folder.path() + "/large", 16 << 20), 143);
+  EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
+  close(ends[1]);
+  char byte;
+  EXPECT_EQ(read(ends[0], &byte, 1), 0) << "its pipes must be closed";
+  close(ends[0]);
+  EXPECT_GT(waitpid(-1, &status, 0), 0);
+  EXPECT_EQ(status, 0);
+  prctl(PR_SET_CHILD_SUBREAPER, 0);
+}
+#endif
 
 }  // namespace
 }  // namespace minimind
