@@ -18,6 +18,9 @@ OPTIMIZE ?= -O2
 # Those of the flags in $(1) that the compiler knows, and the C library: it warns of a level of _FORTIFY_SOURCE that it lacks.
 known_flags = $(foreach flag,$(1),$(shell $(CXX) -Werror -O2 -U_FORTIFY_SOURCE -include features.h $(flag) -x c++ -c /dev/null \
 	-o /dev/null 2> /dev/null && echo '$(flag)'))
+# Those that the linker knows, too.
+known_link_flags = $(foreach flag,$(1),$(shell $(CXX) -Werror -shared -nostdlib -Wl,--fatal-warnings $(flag) -x c++ /dev/null \
+	-o /dev/null 2> /dev/null && echo '$(flag)'))
 
 # `make check` and continuous integration set it to -Werror: a warning of another compiler stops nobody who builds the program.
 WERROR :=
@@ -37,7 +40,11 @@ BRANCH_PROTECTION := $(call known_flags,-fcf-protection -mbranch-protection=stan
 FORTIFY := $(firstword $(call known_flags,-D_FORTIFY_SOURCE=3 -D_FORTIFY_SOURCE=2))
 CXXFLAGS += $(BRANCH_PROTECTION) $(call known_flags,-fstack-protector-strong) $(if $(FORTIFY),-U_FORTIFY_SOURCE $(FORTIFY))
 UNCHECKED := -fno-stack-protector -U_FORTIFY_SOURCE
+# The C library's own start has no marked targets of jumps (IBT), so that only stacks of return addresses can be promised. The
+# linker would leave out the promise, because the start's object does not say that it keeps it.
+SHADOW_STACK := -Wl,-z,shstk
 HARDENED_LINK := -Wl,-z,relro,-z,now,-z,noexecstack
+HARDENED_LINK += $(if $(filter -fcf-protection,$(BRANCH_PROTECTION)),$(call known_link_flags,$(SHADOW_STACK)))
 endif
 CPPFLAGS := -I. -MMD -MP -DMINIMIND_VERSION='"$(VERSION)"' -DMINIMIND_SOURCE_DIR='"$(CURDIR)"'
 # The system's libraries may be of a later compiler than this one, whose C++ library they find when the program starts.
@@ -134,11 +141,14 @@ $(LIBRARY): $(filter $(BUILD)/weights/% $(BUILD)/runtime/%,$(OBJECTS)) runtime/a
 		$(filter %.o,$(in_link_order)) $(LDLIBS) -o $@
 	@ln -sfn $(notdir $@) $(@D)/libminimind.so
 
-# The core alone: its program, the kernels without AMX, and what these include, and no other file. It is static, and of the
-# libraries' archives it takes only what it calls: its teams of threads are those of the standard library, because libgomp
+# The core alone: its program, the kernels without AMX, and what these include, and no other file. It is static, at random
+# addresses (whose list would take a fortieth of the program if it were not packed), and of the libraries' archives it takes only
+# what it calls: its teams of threads are those of the standard library, because libgomp
 # loads libraries at run time; the handler of exceptions that nobody catches has no names, because their demangler is larger
 # than the tokenizer. Its units are those of the rooms, with the files of the core alone.
 CORE := $(BUILD)/core
+PACK_ADDRESSES := -Wl,-z,pack-relative-relocs
+CORE_LINK = $(HARDENED_LINK) -static-pie -s -Wl,--gc-sections $(call known_link_flags,$(PACK_ADDRESSES))
 CORE_KERNELS := $(filter avx512vnni avx512 avx2 sse2 neon,$(ISAS))
 CORE_ROOTS := tools/core/main.cpp $(CORE_KERNELS:%=runtime/kernels/%.cpp)
 CORE_FILES = $(shell python3 tests/check_layers.py --closure-of $(subst $(space),$(comma),$(CORE_ROOTS)) tests/layers.txt)
@@ -160,7 +170,7 @@ core-units:
 CORE_OBJECTS = $(CORE_UNITS:%=$(CORE)/%.o) $(CORE)/categories.o
 $(CORE)/minimind-core: $(CORE_OBJECTS) $(CORE_KERNELS:%=$(BUILD)/runtime/kernels/%.o)
 	@echo 'LINK $@'
-	$(QUIET)$(CXX) $(filter-out -fopenmp,$(CXXFLAGS)) $(LDFLAGS) $(HARDENED_LINK) -static -s -Wl,--gc-sections \
+	$(QUIET)$(CXX) $(filter-out -fopenmp,$(CXXFLAGS)) $(LDFLAGS) $(CORE_LINK) \
 		-Wl,--defsym=_ZN9__gnu_cxx27__verbose_terminate_handlerEv=abort \
 		$(filter-out $(CORE_FAST:%=$(CORE)/%.o),$^) $(filter $(CORE_FAST:%=$(CORE)/%.o),$^) -o $@
 
@@ -283,7 +293,7 @@ ifneq ($(filter avx2,$(ISAS)),)
 	tests/one_symbol.sh $(KERNELS:%=$(BUILD)/%.o)
 endif
 	$(BUILD)/minimind_tests --gtest_brief=1
-	tests/hardening.sh ./minimind $(LIBRARY)
+	tests/hardening.sh ./minimind $(LIBRARY) $(CORE)/minimind-core
 	tests/runtime/api/library_checks.sh $(LIBRARY) ./minimind $(CXX)
 	python3 tests/check_layers.py tests/layers.txt
 	MINIMIND_LIBRARY=$(LIBRARY) MINIMIND_CORE=$(CORE)/minimind-core python3 -m unittest discover -q -s tests
