@@ -72,17 +72,11 @@ std::string machine_name() {
 
 FileLock::FileLock(std::string path) : path_(std::move(path)), lock_path_(lock_path_of(output_target(path_))) {
   while (!take()) continue;
+  unfinished_.emplace(lock_path_);
+  // The name is for the message of others. Where the disk is full, they learn only that there is a holder.
   const std::string holder = fmt::format("{} {}\n", ::getpid(), machine_name());
-  const bool said = ::ftruncate(descriptor_, 0) == 0 &&
-                    ::pwrite(descriptor_, holder.data(), holder.size(), 0) == static_cast<ssize_t>(holder.size());
-  if (said) {
-    unfinished_.emplace(lock_path_);
-    return;
-  }
-  const int error = errno;
-  ::unlink(lock_path_.c_str());
-  ::close(descriptor_);
-  fail(error);
+  if (::ftruncate(descriptor_, 0) != 0) return;
+  [[maybe_unused]] const ssize_t written = ::pwrite(descriptor_, holder.data(), holder.size(), 0);
 }
 
 FileLock::~FileLock() {

@@ -1,6 +1,7 @@
 #include "weights/io/file_lock.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
 #include <unistd.h>
@@ -127,6 +128,24 @@ TEST(FileLock, ReportsWhyLockingIsImpossible) {
   EXPECT_EQ(error_of([&] { FileLock lock(path); }),
             path + ": cannot be locked: " + folder.path() +
                 "/no/such/.s.lock: No such file or directory; choose a folder that you may write to");
+}
+
+TEST(FileLock, IsHeldIfThereIsNoSpaceForTheNameOfItsHolder) {
+  const TemporaryFolder folder;
+  const std::string path = folder.path() + "/s";
+  rlimit before{};
+  ASSERT_EQ(::getrlimit(RLIMIT_FSIZE, &before), 0);
+  const rlimit none{0, before.rlim_max};
+  const auto handler = ::signal(SIGXFSZ, SIG_IGN);
+  ASSERT_EQ(::setrlimit(RLIMIT_FSIZE, &none), 0);
+  const Holder holder(path);
+  const std::string alone = error_of([&] { FileLock lock(path + "2"); });
+  ::setrlimit(RLIMIT_FSIZE, &before);
+  ::signal(SIGXFSZ, handler);
+  EXPECT_EQ(alone, "");
+  ASSERT_TRUE(holder.held());
+  EXPECT_EQ(error_of([&] { FileLock lock(path); }),
+            path + ": is in use by another process; wait until that ends, or name another file");
 }
 
 }  // namespace
