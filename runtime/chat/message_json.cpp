@@ -168,7 +168,11 @@ ChatJson read_tools(const ChatJson& tools, const std::string& where) {
 std::vector<Message> read_messages(const ChatJson& list, bool exact, const std::string& source) {
   std::vector<Message> messages;
   const std::string where = source + ": messages";
-  for (const ChatJson& message : items_of(list, where, "a list of messages")) {
+  const ChatJson& items = items_of(list, where, "a list of messages");
+  if (items.size() > max_messages) {
+    throw Error(fmt::format("{} are {}, expected at most {}", where, items.size(), max_messages));
+  }
+  for (const ChatJson& message : items) {
     messages.push_back(read_message(message, exact, fmt::format("{}[{}]", where, messages.size())));
   }
   check_order(messages, source);

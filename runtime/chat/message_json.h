@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -9,6 +10,9 @@
 #include "runtime/generate/generate.h"
 
 namespace minimind {
+
+// Each takes some KB of memory, whatever its text.
+inline constexpr std::size_t max_messages = 65'536;
 
 // A conversation in a JSON file.
 struct SavedConversation {
@@ -20,7 +24,7 @@ struct SavedConversation {
 // list of messages. Messages are those of OpenAI's chat completions: role, content (a string, a list of texts, or null
 // next to calls), name, reasoning_content, tool_calls and tool_call_id. Arguments of calls are a JSON object or its
 // text. Other keys may be null. Any other key throws Error, which starts with `source` and names the message. An
-// invalid order throws Error too, see check_order().
+// invalid order throws Error too, see check_order(), and so do more than max_messages.
 SavedConversation parse_conversation(std::string_view json, const std::string& source);
 
 // Writes the conversation as indented JSON with a line feed at the end. Arguments are strings, as in OpenAI's format.

@@ -229,6 +229,10 @@ void save_session(const std::string& path, const ModelIdentity& model, const Con
   std::span<const std::int32_t> tokens = conversation.tokens;
   if (tokens.size() < held.size() || !std::ranges::equal(held, tokens.first(held.size()))) tokens = held;
 
+  if (conversation.messages.size() > max_messages) {
+    throw Error(fmt::format("{}: the conversation has {} messages, expected at most {}", path,
+                            conversation.messages.size(), max_messages));
+  }
   SessionWriter writer(path);
   writer.write_text(magic);
   writer.write_number(version);

@@ -164,5 +164,16 @@ TEST(MessageJson, TemplatesSeeArgumentsAsObjectsAndVerbatimTextsAsTheContent) {
       std::string::npos);
 }
 
+TEST(MessageJson, TooManyMessagesAreRejected) {
+  const auto conversation = [](std::size_t count) {
+    std::string json;
+    for (std::size_t i = 0; i < count; ++i) json += (i > 0 ? "," : "") + std::string(R"({"role":"user","content":""})");
+    return "[" + json + "]";
+  };
+  EXPECT_EQ(parse_conversation(conversation(max_messages), "a").messages.size(), max_messages);
+  EXPECT_EQ(error_of_conversation(conversation(max_messages + 1)),
+            "chat.json: messages are 65537, expected at most 65536");
+}
+
 }  // namespace
 }  // namespace minimind
