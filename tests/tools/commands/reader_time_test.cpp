@@ -1,7 +1,6 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
-#include <algorithm>
 #include <cstdint>
 #include <functional>
 #include <nlohmann/json.hpp>
@@ -12,7 +11,7 @@
 #include "runtime/chat/chat_json.h"
 #include "runtime/tokenizer/tokenizer.h"
 #include "runtime/tokenizer/tokenizer_json.h"
-#include "tests/support/cpu_seconds.h"
+#include "tests/support/linear_time.h"
 #include "tests/support/little_endian.h"
 #include "tests/support/temporary_file.h"
 #include "tests/support/temporary_folder.h"
@@ -28,65 +27,6 @@
 // What every reader of a file or of a request takes for each byte: as much in 4 MB of a construct as in 1 MB.
 namespace minimind {
 namespace {
-
-// The sanitizers make everything some ten times as slow.
-#ifdef __SANITIZE_ADDRESS__
-constexpr std::size_t megabyte = std::size_t{1} << 17;
-#else
-constexpr std::size_t megabyte = std::size_t{1} << 20;
-#endif
-
-// A text of about so many bytes that consists of one construct.
-struct Construct {
-  const char* name;
-  std::function<std::string(std::size_t bytes)> text;
-};
-
-double seconds_of(const std::function<void()>& work) {
-  const double start = cpu_seconds();
-  work();
-  return cpu_seconds() - start;
-}
-
-// Time that grows with the square of the size is 16 times as long here, a sort 4.4 times. Sizes that pass a cache, and
-// other programs on the machine, make up to twice the difference. A reader may reject what it reads.
-void expect_linear(const std::string& reader, const std::vector<Construct>& constructs,
-                   const std::function<void(const std::string&)>& read) {
-  constexpr double most_times = 10, too_short = 2e-3;
-  constexpr int tries = 4;
-  for (const Construct& construct : constructs) {
-    const auto time = [&](std::size_t bytes) {
-      const std::string text = construct.text(bytes);
-      EXPECT_GT(text.size(), bytes / 2) << construct.name;
-      return seconds_of([&] {
-        try {
-          read(text);
-        } catch (const Error&) {
-        }
-      });
-    };
-    double small = time(megabyte), large = time(4 * megabyte);
-    for (int i = 1; i < tries && large > most_times * std::max(small, too_short); ++i) {
-      small = std::max(small, time(megabyte));
-      large = std::min(large, time(4 * megabyte));
-    }
-    EXPECT_LE(large, most_times * std::max(small, too_short)) << reader << ": " << construct.name;
-  }
-}
-
-// begin item(0) separator item(1) ... end.
-template <class Item>
-std::string joined(std::size_t bytes, const std::string& begin, const std::string& separator, const std::string& end,
-                   Item item) {
-  std::string text = begin;
-  for (std::size_t i = 0; text.size() < bytes; ++i) text += (i > 0 ? separator : "") + item(i);
-  return text + end;
-}
-
-template <class Item>
-Construct list_of(const char* name, const std::string& begin, const std::string& end, Item item) {
-  return {name, [=](std::size_t bytes) { return joined(bytes, begin, ",", end, item); }};
-}
 
 std::string always(std::size_t, const char* text) {
   return text;
@@ -129,7 +69,7 @@ std::vector<Construct> some_json_constructs(const std::string& begin, const std:
   std::vector<Construct> some;
   for (const Construct& construct : json_constructs(begin, end)) {
     for (const char* name : {"integers", "objects of small objects", "long strings"}) {
-      if (construct.name == std::string_view(name)) some.push_back(construct);
+      if (construct.name == name) some.push_back(construct);
     }
   }
   return some;
