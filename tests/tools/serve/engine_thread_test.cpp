@@ -58,7 +58,7 @@ class Events {
   }
 
   // Waits for so many ends; fewer if they do not come.
-  std::vector<End> wait(std::size_t count, std::chrono::seconds longest = 20s) {
+  std::vector<End> wait(std::size_t count, std::chrono::seconds longest = 120s) {
     std::unique_lock lock(mutex_);
     changed_.wait_for(lock, longest, [&] { return ends_.size() >= count; });
     return ends_;
