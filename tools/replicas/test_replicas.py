@@ -39,23 +39,21 @@ def request(port, method, path, body=None, headers=None):
     return connection.getresponse()
 
 
-def wait_until_healthy(port):
-    deadline = time.monotonic() + 30
-    while True:
-        try:
-            if request(port, "GET", "/health").status == 200:
-                return
-        except OSError:
-            pass
-        assert time.monotonic() < deadline, "not healthy after 30 s"
-        time.sleep(0.05)
-
-
-def wait_until(happened):
-    deadline = time.monotonic() + 60
+def wait_until(happened, seconds=60):
+    deadline = time.monotonic() + seconds
     while not happened():
-        assert time.monotonic() < deadline, "did not happen in 60 s"
+        assert time.monotonic() < deadline, f"{happened.__name__} not after {seconds} s"
         time.sleep(0.05)
+
+
+def wait_until_healthy(port):
+    def is_healthy():
+        try:
+            return request(port, "GET", "/health").status == 200
+        except OSError:
+            return False
+
+    wait_until(is_healthy, 30)
 
 
 class Replicas(unittest.TestCase):

@@ -58,6 +58,13 @@ class TextQueueTest : public testing::Test {
             }};
   }
 
+  // A request of `count` such texts.
+  std::vector<TextJob> jobs(std::size_t first, std::size_t count, std::size_t max_tokens) {
+    std::vector<TextJob> jobs;
+    for (std::size_t i = 0; i < count; ++i) jobs.push_back(job(first + i, max_tokens));
+    return jobs;
+  }
+
   void run(TextQueue& queue) {
     for (int steps = 0; queue.texts() > 0; ++steps) {
       ASSERT_LT(steps, 1000);
@@ -84,51 +91,33 @@ class TextQueueTest : public testing::Test {
 
 TEST_F(TextQueueTest, RequestsTakeTurns) {
   TextQueue queue(llm_, limits(1, 10));
-  std::vector<TextJob> first, second;
-  for (std::size_t i = 0; i < 3; ++i) {
-    first.push_back(job(i, 2));
-    second.push_back(job(10 + i, 2));
-  }
-  queue.submit(std::move(first));
-  queue.submit(std::move(second));
+  queue.submit(jobs(0, 3, 2));
+  queue.submit(jobs(10, 3, 2));
   run(queue);
   EXPECT_EQ(numbers(), (std::vector<std::size_t>{0, 10, 1, 11, 2, 12}));
 }
 
 TEST_F(TextQueueTest, ATextPausesForThatOfARequestWithFewerPlaces) {
   TextQueue queue(llm_, limits(2, 100));
-  std::vector<TextJob> many;
-  for (std::size_t i = 0; i < 4; ++i) many.push_back(job(i, 12));
-  queue.submit(std::move(many));
+  queue.submit(jobs(0, 4, 12));
   queue.step();
   queue.step();
   queue.submit(one(job(10, 2)));
   queue.submit(one(job(11, 2)));
   run(queue);
-  EXPECT_EQ(numbers(), (std::vector<std::size_t>{10, 11, 0, 1, 2, 3}));
+  ASSERT_EQ(numbers(), (std::vector<std::size_t>{10, 11, 0, 1, 2, 3}));
+  const std::vector<std::int32_t> paused = ends_[3].generated.tokens;
   ends_.clear();
-  queue.submit(one(job(1, 12)));
-  run(queue);
-  const std::vector<std::int32_t> alone = ends_[0].generated.tokens;
-  TextQueue again(llm_, limits(2, 100));
-  std::vector<TextJob> two;
-  for (std::size_t i = 0; i < 2; ++i) two.push_back(job(i, 12));
-  again.submit(std::move(two));
-  again.step();
-  again.step();
-  again.submit(one(job(10, 2)));
-  ends_.clear();
-  run(again);
-  EXPECT_EQ(ends_[2].number, 1u);
-  EXPECT_EQ(ends_[2].generated.tokens, alone) << "a pause changes no token";
+  TextQueue alone(llm_, limits(2, 100));
+  alone.submit(one(job(1, 12)));
+  run(alone);
+  EXPECT_EQ(paused, ends_[0].generated.tokens) << "a pause changes no token";
 }
 
 TEST_F(TextQueueTest, APausedTextThatNobodyWaitsForEndsAtOnce) {
   std::atomic<bool> gone = false;
   TextQueue queue(llm_, limits(2, 100));
-  std::vector<TextJob> two;
-  two.push_back(job(0, 30));
-  two.push_back(job(1, 30));
+  std::vector<TextJob> two = jobs(0, 2, 30);
   two[1].gone = &gone;
   queue.submit(std::move(two));
   queue.step();
@@ -147,9 +136,7 @@ TEST_F(TextQueueTest, ARequestOfManyTextsLeavesMemoryToOthers) {
   TextQueueLimits limits = this->limits(6, 2);
   limits.kv_memory = 4 * bytes_of(2);
   TextQueue queue(llm_, limits);
-  std::vector<TextJob> many;
-  for (std::size_t i = 0; i < 8; ++i) many.push_back(job(i, 2));
-  queue.submit(std::move(many));
+  queue.submit(jobs(0, 8, 2));
   queue.start();
   EXPECT_EQ(queue.running(), 3u);
   queue.submit(one(job(10, 2)));
@@ -275,14 +262,11 @@ TEST_F(TextQueueTest, TextsThatWaitCanGoToAnotherQueueWhileTheOthersEnd) {
 
 TEST_F(TextQueueTest, TextsThatGoToAnotherQueueKeepTheirTurns) {
   TextQueue old_queue(llm_, limits(1, 20)), new_queue(llm_, limits(1, 20));
-  std::vector<TextJob> first, second;
-  for (std::size_t i = 0; i < 6; ++i) first.push_back(job(i, 2));
-  for (std::size_t i = 0; i < 3; ++i) second.push_back(job(10 + i, 2));
-  old_queue.submit(std::move(first));
+  old_queue.submit(jobs(0, 6, 2));
   while (ends_.size() < 3) old_queue.step();
   new_queue.take_waiting(old_queue);
   run(old_queue);
-  new_queue.submit(std::move(second));
+  new_queue.submit(jobs(10, 3, 2));
   run(new_queue);
   EXPECT_EQ(numbers(), (std::vector<std::size_t>{0, 1, 2, 10, 3, 11, 4, 12, 5}));
 }
