@@ -15,6 +15,7 @@
 
 #include "runtime/kernels/all_instruction_sets.h"
 #include "tests/support/cli.h"
+#include "tests/support/http_client.h"
 #include "tests/support/running.h"
 #include "tests/support/tables.h"
 
@@ -334,7 +335,13 @@ TEST_F(Cli, AServerServesWithAFullStderr) {
   const std::string page(4096, 'x');
   while (write(pipe, page.data(), page.size()) > 0) continue;
   Running server("serve --socket " + path("socket") + demo, path("out"), path("full"));
-  EXPECT_TRUE(server.reach([&] { return std::filesystem::exists(path("socket")); }));
+  EXPECT_TRUE(server.reach([&] {
+    try {
+      return HttpClient(path("socket")).ask("GET /health HTTP/1.1\r\nHost: localhost\r\n\r\n").status == 200;
+    } catch (const std::runtime_error&) {
+      return false;  // it does not listen yet
+    }
+  }));
   EXPECT_EQ(server.interrupt(SIGTERM).first, 0);
   close(pipe);
 }
