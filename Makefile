@@ -9,7 +9,7 @@ ifeq ($(MAKELEVEL),0)
 MAKEFLAGS += --jobs=$(JOBS)
 endif
 
-BUILD_PACKAGES := libboost-dev libcli11-dev libfmt-dev libssl-dev libutf8proc-dev libxsimd-dev nlohmann-json3-dev zlib1g-dev
+BUILD_PACKAGES := libboost-dev libcli11-dev libfmt-dev libutf8proc-dev libxsimd-dev nlohmann-json3-dev zlib1g-dev
 TEST_PACKAGES := libgtest-dev python3
 SERVE_TEST_PACKAGES := python3-venv chromium chromium-driver
 
@@ -48,7 +48,7 @@ HARDENED_LINK += $(if $(filter -fcf-protection,$(BRANCH_PROTECTION)),$(call know
 endif
 CPPFLAGS := -I. -MMD -MP -DMINIMIND_VERSION='"$(VERSION)"' -DMINIMIND_SOURCE_DIR='"$(CURDIR)"'
 # The system's libraries may be of a later compiler than this one, whose C++ library they find when the program starts.
-LDLIBS := -Wl,--allow-shlib-undefined -lcrypto -lfmt -lutf8proc -lz
+LDLIBS := -Wl,--allow-shlib-undefined -lfmt -lutf8proc -lz
 
 # Kernels are compiled once per instruction set of the machine's architecture; the program chooses at start.
 ifeq ($(shell uname -m),aarch64)

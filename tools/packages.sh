@@ -16,7 +16,6 @@ libboost-dev Boost header boost/version.hpp
 libcli11-dev CLI11 header CLI/CLI.hpp
 libfmt-dev fmt header fmt/core.h
 libgtest-dev GoogleTest header gtest/gtest.h
-libssl-dev OpenSSL header openssl/evp.h
 libutf8proc-dev utf8proc header utf8proc.h
 libxsimd-dev xsimd header xsimd/xsimd.hpp
 nlohmann-json3-dev nlohmann-json header nlohmann/json.hpp

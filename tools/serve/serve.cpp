@@ -102,7 +102,7 @@ Sandbox sandbox_of(const ServeCommand& command) {
   for (const char* const path :
        {"/proc/meminfo", "/sys/devices/system/cpu", "/sys/fs/cgroup/cpu.max", "/dev/urandom", "/etc/localtime",
         "/usr/share/zoneinfo", "/etc/hosts", "/etc/host.conf", "/etc/nsswitch.conf", "/etc/resolv.conf",
-        "/etc/gai.conf", "/etc/ld.so.cache", "/etc/ssl/openssl.cnf", "/lib", "/lib64", "/usr/lib"}) {
+        "/etc/gai.conf", "/etc/ld.so.cache", "/lib", "/lib64", "/usr/lib"}) {
     add(path);
   }
   if (!command.http.socket.empty()) sandbox.socket_folders.push_back(containing_folder(command.http.socket));

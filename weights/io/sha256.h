@@ -2,20 +2,16 @@
 
 #include <array>
 #include <cstddef>
-#include <memory>
+#include <cstdint>
 #include <span>
 #include <string>
 #include <string_view>
 
-struct evp_md_ctx_st;
-
 namespace minimind {
 
-// OpenSSL's SHA-256, which uses the SHA instructions of most processors. Throws Error if OpenSSL does not provide it.
+// SHA-256 (FIPS 180-4), with the SHA instructions of x86 processors that have them.
 class Sha256 {
  public:
-  Sha256();
-
   void update(std::span<const std::byte> bytes);
 
   // Returns the hash of all bytes added; nothing can be added afterwards.
@@ -24,10 +20,13 @@ class Sha256 {
   std::string hex_digest();
 
  private:
-  struct Free {
-    void operator()(evp_md_ctx_st* context) const;
-  };
-  std::unique_ptr<evp_md_ctx_st, Free> context_;
+  static constexpr std::size_t block_bytes = 64;
+
+  // The first 32 bits of the fractional parts of the square roots of the first eight primes.
+  std::array<std::uint32_t, 8> state_{0x6a09e667, 0xbb67ae85, 0x3c6ef372, 0xa54ff53a,
+                                      0x510e527f, 0x9b05688c, 0x1f83d9ab, 0x5be0cd19};
+  std::array<std::byte, block_bytes> rest_{};  // size_ % block_bytes bytes that do not fill a block
+  std::uint64_t size_ = 0;                     // of all bytes added
 };
 
 // Returns the hash of a text as 64 hexadecimal digits.

@@ -1,10 +1,10 @@
 #include "runtime/chat/session_file.h"
 
 #include <gtest/gtest.h>
-#include <openssl/sha.h>
 
 #include <cstring>
 #include <filesystem>
+#include <span>
 #include <string>
 #include <vector>
 
@@ -12,6 +12,7 @@
 #include "tests/support/small_chat.h"
 #include "tests/support/temporary_folder.h"
 #include "weights/base/error.h"
+#include "weights/io/sha256.h"
 
 namespace minimind {
 namespace {
@@ -61,9 +62,9 @@ class SessionFile : public testing::Test {
 
   // With the checksum that it should have.
   static std::string sealed(std::string bytes) {
-    unsigned char digest[32];
-    SHA256(reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size() - 32, digest);
-    std::memcpy(bytes.data() + bytes.size() - 32, digest, 32);
+    Sha256 hash;
+    hash.update(std::as_bytes(std::span(bytes).first(bytes.size() - 32)));
+    std::memcpy(bytes.data() + bytes.size() - 32, hash.digest().data(), 32);
     return bytes;
   }
 
