@@ -13,8 +13,15 @@ BUILD_PACKAGES := libboost-dev libcli11-dev libfmt-dev libutf8proc-dev libxsimd-
 TEST_PACKAGES := libgtest-dev python3
 SERVE_TEST_PACKAGES := python3-venv chromium chromium-driver
 
+comma := ,
+empty :=
+space := $(empty) $(empty)
+
 BUILD ?= build/release
 OPTIMIZE ?= -O2
+# The machine that the program is for. For another one than this, SYSROOT has include/ and lib/ with headers and static libraries.
+MACHINE ?= $(shell uname -m)
+SYSROOT ?=
 # Those of the flags in $(1) that the compiler knows, and the C library: it warns of a level of _FORTIFY_SOURCE that it lacks.
 known_flags = $(foreach flag,$(1),$(shell $(CXX) -Werror -O2 -U_FORTIFY_SOURCE -include features.h $(flag) -x c++ -c /dev/null \
 	-o /dev/null 2> /dev/null && echo '$(flag)'))
@@ -26,7 +33,15 @@ known_link_flags = $(foreach flag,$(1),$(shell $(CXX) -Werror -shared -nostdlib 
 WERROR :=
 # -fopenmp-simd alone makes the teams of threads of the standard library's: see runtime/engine/thread_team.h.
 OPENMP := -fopenmp
+# With STATIC=1, the program needs nothing but the kernel: see tools/release.sh.
+STATIC ?=
+ifdef STATIC
+OPENMP := -fopenmp-simd
+endif
 CXXFLAGS := -std=c++20 $(OPENMP) -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion
+ifdef STATIC
+CXXFLAGS += -ffunction-sections -fdata-sections -DFMT_HEADER_ONLY
+endif
 # The program and the library are linked from the same objects. Only what runtime/api/minimind.h declares can be seen from outside
 # of the library, so that hardly any call or address takes a detour.
 CXXFLAGS += -fPIC -fvisibility=hidden -fno-semantic-interposition
@@ -46,12 +61,13 @@ SHADOW_STACK := -Wl,-z,shstk
 HARDENED_LINK := -Wl,-z,relro,-z,now,-z,noexecstack
 HARDENED_LINK += $(if $(filter -fcf-protection,$(BRANCH_PROTECTION)),$(call known_link_flags,$(SHADOW_STACK)))
 endif
-CPPFLAGS := -I. -MMD -MP -DMINIMIND_VERSION='"$(VERSION)"' -DMINIMIND_SOURCE_DIR='"$(CURDIR)"'
+CPPFLAGS := -I. $(SYSROOT:%=-isystem %/include) -MMD -MP -DMINIMIND_VERSION='"$(VERSION)"' -DMINIMIND_SOURCE_DIR='"$(CURDIR)"'
 # The system's libraries may be of a later compiler than this one, whose C++ library they find when the program starts.
-LDLIBS := -Wl,--allow-shlib-undefined -lfmt -lutf8proc -lz
+LDLIBS := $(SYSROOT:%=-L%/lib) $(if $(STATIC),,-Wl,--allow-shlib-undefined -lfmt) -lutf8proc -lz
+PIE := $(if $(STATIC),-static-pie -s -Wl$(comma)--gc-sections,-pie)
 
 # Kernels are compiled once per instruction set of the machine's architecture; the program chooses at start.
-ifeq ($(shell uname -m),aarch64)
+ifeq ($(MACHINE),aarch64)
 ISAS := neon neon_blocks
 else
 ISAS := avx512vnni_blocks avx2_blocks avx512vnni avx512 avx2 sse2_blocks sse2 amxbf16 avx512bf16 amxint8
@@ -77,17 +93,17 @@ TEST_UNITS := $(foreach room,$(ROOMS:%=tests/%) tests/attacks,$(if $(wildcard $(
 ROOM_UNITS := $(filter $(ROOMS),$(UNITS)) $(TEST_UNITS)
 FORMATTED := $(foreach folder,$(ROOMS) $(ROOMS:%=tests/%) tests/support tests/fuzz tests/attacks,$(wildcard $(folder)/*.h $(folder)/*.cpp))
 
-# The chat page, whose bytes the assembler puts into the program.
-PAGE := $(BUILD)/tools/serve/page_bytes.o
+# The chat page, and the model in BUNDLED_MODEL if it is set, whose bytes the assembler puts into the program.
+EMBEDDED := $(BUILD)/tools/embedded_files.o
 
 KERNEL_UNITS := $(KERNELS) $(INSTRUCTION_SETS)
 KERNEL_OBJECTS := $(KERNEL_UNITS:%=$(BUILD)/%.o)
-OBJECTS := $(KERNEL_OBJECTS) $(patsubst %,$(BUILD)/%.o,$(filter-out $(KERNEL_UNITS),$(UNITS))) $(PAGE)
+OBJECTS := $(KERNEL_OBJECTS) $(patsubst %,$(BUILD)/%.o,$(filter-out $(KERNEL_UNITS),$(UNITS))) $(EMBEDDED)
 ABI := $(shell sed -n 's/^\#define MINIMIND_ABI //p' runtime/api/minimind.h)
 LIBRARY := $(BUILD)/libminimind.so.$(ABI)
 TEST_OBJECTS := $(TEST_UNITS:%=$(BUILD)/%.o)
 
-.PHONY: all lib wheel test-python help demo poet test test-serve test-deploy check test-everything test-systems run-tests install clean format sanitize sanitize-threads run-threaded-tests soak fuzz reference bench-peers packages test-packages check-format check-units tidy
+.PHONY: all lib release wheel test-python help demo poet test test-serve test-deploy check test-everything test-systems run-tests install clean format sanitize sanitize-threads run-threaded-tests soak fuzz reference bench-peers packages test-packages check-format check-units tidy
 all: minimind
 
 help:
@@ -100,6 +116,7 @@ help:
 	@echo 'make test-serve       install missing packages, set up selenium and openai under build/, and test the server'
 	@echo 'make core             build $(CORE)/minimind-core, which continues a text: static, and only the core of the sources'
 	@echo 'make lib              build the C interface, $(LIBRARY)'
+	@echo 'make release          build one file for each of $(RELEASE_TARGETS), under build/release-files'
 	@echo 'make install PREFIX=  install into PREFIX (default $(PREFIX)): bin/minimind, share/minimind, lib/libminimind.so,'
 	@echo '                      include/minimind.h and lib/pkgconfig/minimind.pc'
 	@echo 'make wheel            build the package for Python, build/wheel/*.whl'
@@ -131,7 +148,7 @@ in_link_order = $(filter-out $(QUICK_OBJECTS),$^) $(filter $(QUICK_OBJECTS),$^)
 
 minimind $(BUILD)/minimind: $(filter-out $(BUILD)/runtime/api.o,$(OBJECTS))
 	@echo 'LINK $@'
-	$(QUIET)$(CXX) $(CXXFLAGS) $(LDFLAGS) $(HARDENED_LINK) -pie $(in_link_order) $(LDLIBS) -o $@
+	$(QUIET)$(CXX) $(CXXFLAGS) $(LDFLAGS) $(HARDENED_LINK) $(PIE) $(in_link_order) $(LDLIBS) -o $@
 
 # The C interface, with the name that programs which are linked to it ask for.
 lib: $(LIBRARY)
@@ -140,6 +157,11 @@ $(LIBRARY): $(filter $(BUILD)/weights/% $(BUILD)/runtime/%,$(OBJECTS)) runtime/a
 	$(QUIET)$(CXX) $(CXXFLAGS) $(LDFLAGS) $(HARDENED_LINK) -shared -Wl,-soname,$(notdir $@) -Wl,--version-script=runtime/api/exported.map \
 		$(filter %.o,$(in_link_order)) $(LDLIBS) -o $@
 	@ln -sfn $(notdir $@) $(@D)/libminimind.so
+
+# What people download: a file for each target, with all libraries and the bundled poet within it.
+RELEASE_TARGETS := linux-x86_64 linux-aarch64
+release: minimind
+	+tools/release.sh ./minimind $(VERSION) $(RELEASE_TARGETS)
 
 # The core alone: its program, the kernels without AMX, and what these include, and no other file. It is static, at random
 # addresses (whose list would take a fortieth of the program if it were not packed), and of the libraries' archives it takes only
@@ -153,9 +175,6 @@ CORE_KERNELS := $(filter avx512vnni avx512 avx2 sse2 neon,$(ISAS))
 CORE_ROOTS := tools/core/main.cpp $(CORE_KERNELS:%=runtime/kernels/%.cpp)
 CORE_FILES = $(shell python3 tests/check_layers.py --closure-of $(subst $(space),$(comma),$(CORE_ROOTS)) tests/layers.txt)
 CORE_ROOMS = $(sort $(patsubst %/,%,$(dir $(filter %.cpp,$(CORE_FILES)))))
-comma := ,
-empty :=
-space := $(empty) $(empty)
 .PHONY: core core-units
 core: core-units
 	@$(MAKE) --no-print-directory $(CORE)/minimind-core CORE_UNITS='$(CORE_ROOMS)'
@@ -210,7 +229,7 @@ COMPILED_WITH := $(CXX) $(CXXFLAGS) $(OPTIMIZE) $(SANITIZE)
 $(COMPILER): FORCE
 	@mkdir -p $(@D)
 	@printf '%s\n' '$(COMPILED_WITH)' > $@.new
-	@cmp -s $@.new $@ || { OPENMP=$(filter -fopenmp,$(CXXFLAGS)) tools/packages.sh check $(CXX) $(BUILD_PACKAGES) && cp $@.new $@; }
+	@cmp -s $@.new $@ || { $(if $(SYSROOT),,OPENMP=$(filter -fopenmp,$(CXXFLAGS)) tools/packages.sh check $(CXX) $(BUILD_PACKAGES) &&) cp $@.new $@; }
 
 $(BUILD)/%.o: %.cpp $(COMPILER)
 	$(compile)
@@ -218,10 +237,17 @@ $(BUILD)/%.o: %.cpp $(COMPILER)
 $(ROOM_UNITS:%=$(BUILD)/%.o): $(BUILD)/%.o: $(BUILD)/%.cpp $(COMPILER)
 	$(compile)
 
-$(PAGE): tools/serve/page_bytes.S $(wildcard tools/serve/page/*) Makefile
+$(EMBEDDED): tools/embedded_files.S $(wildcard tools/serve/page/*) $(BUNDLED_MODEL) $(BUILD)/commit Makefile
 	@mkdir -p $(@D)
-	@echo 'AS tools/serve/page_bytes'
-	$(QUIET)$(CXX) $(CPPFLAGS) $(BRANCH_PROTECTION) -c $< -o $@
+	@echo 'AS tools/embedded_files'
+	$(QUIET)$(CXX) $(CPPFLAGS) -DCOMMIT_FILE='"$(BUILD)/commit"' $(if $(BUNDLED_MODEL),-DBUNDLED_MODEL='"$(BUNDLED_MODEL)"') $(BRANCH_PROTECTION) -c $< -o $@
+
+# Of sources that came without git nothing is known.
+$(BUILD)/commit: FORCE
+	@mkdir -p $(@D)
+	@commit=$$(git rev-parse --short=12 HEAD 2> /dev/null) && { git diff --quiet HEAD || commit="$$commit with changes"; }; \
+		printf '%s' "$$commit" > $@.new
+	@cmp -s $@.new $@ || cp $@.new $@
 
 # Rewritten only if a file was added or removed.
 $(ROOM_UNITS:%=$(BUILD)/%.cpp): $(BUILD)/%.cpp: FORCE
@@ -244,7 +270,7 @@ READING_ROOMS := weights/io runtime/jinja runtime/json_schema runtime/tokenizer 
 QUICK_ROOMS := $(filter-out weights/tensor $(READING_ROOMS),$(filter tools tools/% weights/% runtime/chat,$(ROOMS)))
 $(READING_ROOMS:%=$(BUILD)/%.o): OPTIMIZE := -O1
 QUICK_OBJECTS := $(QUICK_ROOMS:%=$(BUILD)/%.o) $(TEST_OBJECTS)
-$(QUICK_OBJECTS): OPTIMIZE := -Og
+$(QUICK_OBJECTS): OPTIMIZE := $(if $(STATIC),-Os,-Og)
 
 # Of the tests' own code only the use of memory is checked, without that of variables after their scope: the other checks would
 # take half of the time of compiling it.

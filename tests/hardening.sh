@@ -20,13 +20,14 @@ for file in "$@"; do
     echo "$symbols" | grep -q '__stack_chk_' || lacks 'checks of the stack'
     echo "$symbols" | grep -v '__stack_chk_' | grep -q '_chk@' || lacks 'checks of the sizes of buffers'
   fi
-  case $(uname -m) in
-    x86_64)
-      landing='endbr64'
+  case $(readelf --file-header "$file" | sed -n 's/ *Machine: *//p') in
+    *X86-64)
+      machine=x86_64 landing='endbr64'
       readelf --wide --notes "$file" | grep -q 'x86 feature:.*SHSTK' || lacks 'the property of shadow stacks (SHSTK)'
       ;;
-    aarch64) landing='bti\|paciasp' ;;
+    AArch64) machine=aarch64 landing='bti\|paciasp' ;;
     *) continue ;;
   esac
-  objdump --disassemble --no-show-raw-insn --section=.text "$file" | grep -q -m 1 "$landing" || lacks 'marked targets of jumps'
+  objdump=$([ "$(uname -m)" = $machine ] || echo $machine-linux-gnu-)objdump
+  $objdump --disassemble --no-show-raw-insn --section=.text "$file" | grep -q -m 1 "$landing" || lacks 'marked targets of jumps'
 done

@@ -5,6 +5,7 @@
 #include <CLI/CLI.hpp>
 #include <algorithm>
 #include <sstream>
+#include <utility>
 
 #include "tools/options/arguments.h"
 #include "tools/options/help.h"
@@ -102,12 +103,12 @@ void add_general(CLI::App& app) {
 
 }  // namespace
 
-CommandLine::CommandLine()
+CommandLine::CommandLine(std::string version)
     : app_(std::make_unique<CLI::App>(bilingual("Run MiniMind language models on a CPU, straight from the checkpoint.",
                                                 "直接加载检查点，在 CPU 上运行 MiniMind 语言模型。"),
                                       "minimind")) {
   app_->formatter(help_formatter());
-  app_->set_version_flag("--version", MINIMIND_VERSION, bilingual("print the version", "显示版本"))
+  app_->set_version_flag("--version", std::move(version), bilingual("print the version", "显示版本"))
       ->group(common_group);
   app_->footer(
       bilingual("minimind help COMMAND shows the options of a command.", "minimind help 命令：查看该命令的选项。"));

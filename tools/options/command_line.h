@@ -33,7 +33,8 @@ Command add_bench(CommandOptions& command);
 // The command line: all commands with their options.
 class CommandLine {
  public:
-  CommandLine();
+  // `version` is the text of --version.
+  explicit CommandLine(std::string version);
   ~CommandLine();
 
   const CLI::App& app() const { return *app_; }

@@ -5,9 +5,12 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstddef>
 #include <filesystem>
 #include <iostream>
 #include <iterator>
+#include <span>
+#include <system_error>
 
 #include "runtime/llm/llm.h"
 #include "runtime/text/utf8.h"
@@ -17,9 +20,15 @@
 #include "tools/terminal/note.h"
 #include "weights/base/error.h"
 #include "weights/base/text.h"
+#include "weights/io/input_file.h"
 #include "weights/io/mistaken_path.h"
 #include "weights/io/text_file.h"
 #include "weights/tensor/weight_types.h"
+
+// In tools/embedded_files.S.
+extern "C" {
+extern const std::byte bundled_model[], bundled_model_end[];
+}
 
 namespace minimind {
 
@@ -226,13 +235,38 @@ std::vector<std::int32_t> parse_token_ids(const std::string& text, const std::st
   return ids;
 }
 
+namespace {
+
+// Its name alone where there is no /proc.
+fs::path executable() {
+  std::error_code failed;
+  const fs::path path = fs::read_symlink("/proc/self/exe", failed);
+  return failed ? fs::path("minimind") : path;
+}
+
+// The name of the model within the program, as if the program were a folder: no other file can be taken for one that
+// belongs to the model. Empty if there is none.
+const std::string& bundled_path() {
+  static const std::string path = [] {
+    const std::span<const std::byte> bytes(bundled_model, bundled_model_end);
+    if (bytes.empty()) return std::string();
+    const std::string name = (executable() / "minimind-poet.gguf").string();
+    InputFile::provide(name, bytes);
+    return name;
+  }();
+  return path;
+}
+
+}  // namespace
+
 std::string model_path(const std::string& given) {
-  if (!given.empty()) {
+  if (!given.empty() && given != bundled_path()) {
     check_path(given);
     return the_checkpoint_in(given);
   }
+  if (!bundled_path().empty()) return bundled_path();
   std::error_code failed;
-  const fs::path program = fs::read_symlink("/proc/self/exe", failed).parent_path();
+  const fs::path program = executable().parent_path();
   for (const fs::path& folder : {program / "weights" / "demo", program / ".." / "share" / "minimind" / "demo"}) {
     const fs::path model = folder / "model.pth";
     if (fs::is_regular_file(model, failed)) return model.lexically_normal().string();

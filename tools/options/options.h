@@ -93,8 +93,8 @@ std::string text_file_help();
 // Parses ids such as "1,2,3". Throws UsageError naming `source` and the text that is not a token id.
 std::vector<std::int32_t> parse_token_ids(const std::string& text, const std::string& source);
 
-// Returns the given --model, or the only checkpoint in it if it is a folder of checkpoints. Otherwise returns the demo,
-// next to the program or where `make install` puts it. Throws Error if there is none, ManyCheckpoints
+// Returns the given --model, or the only checkpoint in it if it is a folder of checkpoints. Otherwise returns the demo:
+// within the program, next to it or where `make install` puts it. Throws Error if there is none, ManyCheckpoints
 // (checkpoint_choice.h) if a folder has several.
 std::string model_path(const std::string& given);
 

@@ -5,7 +5,7 @@
 
 #include "weights/io/sha256.h"
 
-// In page_bytes.S.
+// In tools/embedded_files.S.
 extern "C" {
 #define PAGE_FILE(symbol, file, type) extern const char page_##symbol[], page_##symbol##_end[];
 #include "tools/serve/page_list.h"

@@ -1,5 +1,5 @@
 /* The files of the chat page that the binary has: a symbol, the file in tools/serve/page, its content type.
-   page.cpp and page_bytes.S define PAGE_FILE and include this list. */
+   page.cpp and tools/embedded_files.S define PAGE_FILE and include this list. */
 
 PAGE_FILE(index, "index.html", "text/html; charset=utf-8")
 PAGE_FILE(page_css, "page.css", "text/css; charset=utf-8")

@@ -20,9 +20,20 @@ namespace {
 
 constexpr std::size_t start_size = 1024, most = std::size_t{1} << 24;  // bytes read at once
 
+std::string provided_path;
+std::span<const std::byte> provided_bytes;
+
 }  // namespace
 
+void InputFile::provide(const std::string& path, std::span<const std::byte> bytes) {
+  provided_path = path;
+  provided_bytes = bytes;
+}
+
 std::shared_ptr<const InputFile> InputFile::open(const std::string& path) {
+  if (!provided_bytes.empty() && path == provided_path) {
+    return std::shared_ptr<InputFile>(new InputFile(provided_bytes));
+  }
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (descriptor < 0) {
     throw Error(fmt::format("{}: cannot be opened: {}{}", path, std::strerror(errno), advice_on_home(path)));
@@ -48,12 +59,24 @@ InputFile::InputFile(std::string path, int descriptor, const struct stat& status
       size_(static_cast<std::size_t>(status.st_size)),
       written_(status.st_mtim) {}
 
+InputFile::InputFile(std::span<const std::byte> provided)
+    : path_(provided_path),
+      bytes_(provided),
+      descriptor_(-1),
+      size_(provided.size()),
+      written_{},
+      start_(provided.begin(), provided.begin() + static_cast<std::ptrdiff_t>(std::min(provided.size(), start_size))) {}
+
 InputFile::~InputFile() {
-  ::close(descriptor_);
+  if (descriptor_ >= 0) ::close(descriptor_);
 }
 
 void InputFile::read(std::size_t offset, std::span<std::byte> out) const {
   bool truncated = offset > size_ || out.size() > size_ - offset;
+  if (descriptor_ < 0 && !truncated) {
+    std::ranges::copy(bytes_.subspan(offset, out.size()), out.begin());
+    return;
+  }
   while (!out.empty() && !truncated) {
     check_cancelled();
     const ssize_t count = ::pread(descriptor_, out.data(), std::min(out.size(), most), static_cast<off_t>(offset));

@@ -19,6 +19,10 @@ class InputFile {
   // that the user names, see open_input().
   static std::shared_ptr<const InputFile> open(const std::string& path);
 
+  // From now on, a file of this name is in memory: these bytes, which must live as long as the program. One name at a
+  // time, given before there are threads.
+  static void provide(const std::string& path, std::span<const std::byte> bytes);
+
   InputFile(const InputFile&) = delete;
   InputFile& operator=(const InputFile&) = delete;
   ~InputFile();
@@ -38,8 +42,10 @@ class InputFile {
 
  private:
   InputFile(std::string path, int descriptor, const struct stat& status);
+  explicit InputFile(std::span<const std::byte> provided);
 
   std::string path_;
+  std::span<const std::byte> bytes_{};  // of a file in memory
   int descriptor_;
   std::size_t size_;
   timespec written_;

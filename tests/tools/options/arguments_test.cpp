@@ -155,6 +155,16 @@ TEST_F(ArgumentsCli, HelpVersionAndNoArgumentsAreNotErrors) {
   EXPECT_EQ(run("version").out, run("--version").out);
 }
 
+TEST_F(ArgumentsCli, VersionTellsWhatTheProgramIsMadeOf) {
+  const std::string text = run("--version").out;
+  EXPECT_TRUE(text.starts_with("minimind " MINIMIND_VERSION "\ncommit: ")) << text;
+  EXPECT_NE(text.find("\ncompiler: "), std::string::npos) << text;
+  EXPECT_NE(text.find("\ninstruction sets of this machine: "), std::string::npos) << text;
+  for (const char* const library : {"Boost", "CLI11", "fmt", "nlohmann-json", "utf8proc", "xsimd", "zlib"}) {
+    EXPECT_NE(text.find(std::string(library) + " "), std::string::npos) << library << ": " << text;
+  }
+}
+
 TEST_F(ArgumentsCli, NoExampleOfTheHelpIsAUsageError) {
   const std::string demo_folder = MINIMIND_SOURCE_DIR "/weights/demo/";
   std::filesystem::create_directories(path("out"));

@@ -9,7 +9,9 @@
 
 #include <cstdint>
 #include <filesystem>
+#include <span>
 #include <string>
+#include <string_view>
 #include <utility>
 
 #include "tests/support/temporary_file.h"
@@ -45,6 +47,22 @@ TEST(InputFile, HasNoBytesAfterItsEnd) {
               std::string::npos)
         << offset;
   }
+}
+
+TEST(InputFile, OneInMemoryHasANameAndNoFile) {
+  static constexpr std::string_view bytes = "some bytes";
+  const TemporaryFolder folder;
+  const std::string path = folder.path() + "/provided";
+  InputFile::provide(path, std::as_bytes(std::span(bytes)));
+  const auto file = InputFile::open(path);
+  EXPECT_EQ(file->path(), path);
+  EXPECT_EQ(as_string(file->start()), "some bytes");
+  EXPECT_EQ(bytes_at(*file, 5, 5), "bytes");
+  EXPECT_EQ(file->read_text(10), "some bytes");
+  EXPECT_EQ(error_of([&] { bytes_at(*file, 5, 6); }),
+            path + ": was changed while it was read; read it again when it is complete");
+  InputFile::provide("", {});
+  EXPECT_NE(error_of([&] { InputFile::open(path); }).find("No such file"), std::string::npos);
 }
 
 TEST(InputFile, StaysReadableWhenAnotherFileTakesItsName) {

@@ -1,0 +1,54 @@
+#!/bin/sh
+# release.sh FOLDER: checks the files that `make release` wrote there. Those for another machine than this run under qemu-user, each
+# of several processors; speed is not looked at.
+set -eu
+
+folder=$(cd "$1" && pwd)
+cd "$(dirname "$0")/.."
+work=$(mktemp -d)
+trap 'rm -rf "$work"' EXIT
+most_bytes=10000000
+failures=0
+
+fail() {
+  echo "release.sh: $*" >&2
+  failures=$((failures + 1))
+}
+
+# Sets `processors` to those that the file is tried with: the emulator and its processor, or "-" for this machine.
+choose_processors() {
+  case $1 in
+    *linux-"$(uname -m)") processors='-' ;;
+    *linux-aarch64) processors='cortex-a72 neoverse-n1 max' ;;
+    *linux-x86_64) processors='Nehalem max' ;;
+  esac
+}
+
+run() {
+  processor=$1 file=$2
+  shift 2
+  if [ "$processor" = - ]; then "$file" "$@"; else "qemu-${file##*-}" -cpu "$processor" "$file" "$@"; fi
+}
+
+(cd "$folder" && sha256sum --quiet -c SHA256SUMS) || fail "SHA256SUMS does not agree"
+poem=$(./minimind generate -q --greedy -n 24 -m "$folder/../for/minimind-poet.gguf" -p '床前明月光，')
+tokens=$(./minimind generate -q --greedy -n 24 --tokens 5,6,7 -m tests/golden/v3-moe/model.pth)
+for file in "$folder"/minimind-*; do
+  name=$(basename "$file")
+  bytes=$(stat -c %s "$file")
+  [ "$bytes" -le $most_bytes ] || fail "$name has $bytes bytes, expected at most $most_bytes"
+  ! readelf -l "$file" | grep -q INTERP || fail "$name needs a loader"
+  ! readelf -d "$file" | grep -q NEEDED || fail "$name needs libraries"
+  tests/hardening.sh "$file" || fail "$name is not hardened"
+  choose_processors "$file"
+  for processor in $processors; do
+    [ "$(run "$processor" "$file" generate -q --greedy -n 24 -p '床前明月光，')" = "$poem" ] ||
+      fail "$name ($processor): another poem than that of the poet's file"
+    [ "$(run "$processor" "$file" generate -q --greedy -n 24 --tokens 5,6,7 -m tests/golden/v3-moe/model.pth)" = "$tokens" ] ||
+      fail "$name ($processor): other tokens than this machine's program"
+    (cd "$work" && run "$processor" "$file" convert "$OLDPWD/weights/demo/model.pth" x.gguf --type q8_0 -q --force) ||
+      fail "$name ($processor): does not convert"
+    cmp -s "$work/x.gguf" "$folder/../for/minimind-poet.gguf" || fail "$name ($processor): writes another GGUF"
+  done
+done
+[ "$failures" = 0 ] && echo "release.sh: all checks passed"
