@@ -173,7 +173,7 @@ void read_chat(const BodyFields& body, Request& request) {
     request.plain_content = *plain;
   }
   const bool wants_logprobs = body.flag("logprobs").value_or(false);
-  const auto top = body.whole("top_logprobs", 0, 20);
+  const auto top = body.whole("top_logprobs", 0, most_top_logprobs);
   if (top && !wants_logprobs) {
     throw RequestError("top_logprobs requires logprobs, but logprobs is not true", "top_logprobs");
   }
@@ -201,8 +201,10 @@ void read_completion(const BodyFields& body, Request& request, const RequestDefa
     request.prompts.push_back(prompt_of(body, several ? (*prompt)[i] : *prompt, defaults.one_prompt));
   }
   request.echo = body.flag("echo").value_or(false);
-  if (const auto top = body.whole("logprobs", 0, 20)) request.logprobs = *top;
-  body.require("suffix", "");
+  if (const auto top = body.whole("logprobs", 0, most_top_logprobs)) request.logprobs = *top;
+  if (!body.text("suffix").value_or("").empty()) {
+    body.fail("suffix", "none, because the model continues texts and cannot fill in their middle");
+  }
 }
 
 void read_counts(const BodyFields& body, Request& request, const RequestDefaults& defaults) {

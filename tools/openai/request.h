@@ -17,6 +17,9 @@
 
 namespace minimind {
 
+// Alternatives to a token.
+inline constexpr std::size_t most_top_logprobs = 20;
+
 // What a request leaves open, and what it may ask for.
 struct RequestDefaults {
   GenerationParameters parameters;         // without a seed

@@ -6,6 +6,7 @@
 #include <filesystem>
 
 #include "runtime/chat/conversation_prompt.h"
+#include "runtime/chat/message_json.h"
 #include "runtime/engine/pack.h"
 #include "runtime/engine/thread_team.h"
 #include "tools/openai/request_error.h"
@@ -40,6 +41,16 @@ std::size_t bytes_in_memory(const Checkpoint& checkpoint, WeightType type) {
   std::size_t stored = 0;
   for (const auto& [name, tensor] : checkpoint.tensors) stored += tensor.data.size();
   return stored;
+}
+
+CheckpointFacts facts_of(const Checkpoint& checkpoint, WeightType type) {
+  const auto bytes = [](const auto& entry) { return entry.second.data.size(); };
+  const auto largest = std::ranges::max_element(checkpoint.tensors, {}, bytes);
+  const bool is_known = type || largest != checkpoint.tensors.end();
+  return {.format = checkpoint.format,
+          .type = is_known ? std::string(name_of(type ? *type : largest->second.dtype)) : "",
+          .parameters = parameter_count(checkpoint),
+          .bytes = bytes_in_memory(checkpoint, type)};
 }
 
 std::size_t bytes_of(const TextTask& task) {
@@ -77,10 +88,9 @@ std::size_t weight_bytes_of(const GenerationArguments& arguments) {
 TextModel::TextModel(const GenerationArguments& arguments, const std::string& chat_template, const std::string& name)
     : checkpoint_options_(arguments.checkpoint),
       run_options_(arguments.run),
-      llm_(load_llm(arguments, {.chat_template = chat_template},
-                    [this](const Checkpoint& checkpoint) {
-                      weight_bytes_ = bytes_in_memory(checkpoint, run_options_.weight_type());
-                    })),
+      llm_(load_llm(
+          arguments, {.chat_template = chat_template},
+          [this](const Checkpoint& checkpoint) { facts_ = facts_of(checkpoint, run_options_.weight_type()); })),
       names_(name.empty() ? names_of(arguments.checkpoint.model) : std::vector{name}) {
   end_team();  // of loading; another thread runs the model
   if (!arguments.run.quiet) print_assumed_end(llm_);
@@ -88,6 +98,15 @@ TextModel::TextModel(const GenerationArguments& arguments, const std::string& ch
 
 Model TextModel::load_weights_of(const std::string& path) const {
   return load_new_weights(llm_, path, checkpoint_options_, run_options_);
+}
+
+bool TextModel::minds_thinking() const {
+  return minimind::minds_thinking(*llm_.chat_template, {});
+}
+
+bool TextModel::minds_tools() const {
+  static const std::string any = parse_tools(R"([{"type": "function", "function": {"name": "f"}}])", "tools");
+  return minimind::minds_tools(*llm_.chat_template, {.tools = any});
 }
 
 MarkedText TextModel::chat_prompt(const Request& request, std::time_t now) const {

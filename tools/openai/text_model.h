@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <ctime>
@@ -32,6 +33,14 @@ struct TextTask : GenerationTask {
   std::string only_function{};  // of a forced answer, that all calls are of; empty if there are several
 };
 
+// What a checkpoint is, for people.
+struct CheckpointFacts {
+  std::string format{};        // as Checkpoint has it
+  std::string type{};          // of most of its weights in memory, such as "f16"
+  std::size_t parameters = 0;  // their number
+  std::size_t bytes = 0;       // of the weights in memory, about
+};
+
 // A model with everything that requests for its texts need. Any number of threads may use it.
 class TextModel {
  public:
@@ -44,9 +53,13 @@ class TextModel {
   // The names that requests may use: its own, that of the file without and with its extension, its path,
   // "minimind".
   const std::vector<std::string>& names() const { return names_; }
+  bool has_name(const std::string& name) const { return std::ranges::count(names_, name) > 0; }
 
-  // The memory that the weights take, about.
-  std::size_t weight_bytes() const { return weight_bytes_; }
+  const CheckpointFacts& facts() const { return facts_; }
+
+  // Returns true if the setting reaches the prompt of a chat: that the model thinks, or tools.
+  bool minds_thinking() const;
+  bool minds_tools() const;
 
   // The texts of a request, best_of for each prompt, in order. A text without a seed of the request has `seed` plus its
   // index. Throws RequestError if a prompt does not fit the context.
@@ -69,7 +82,7 @@ class TextModel {
 
   CheckpointOptions checkpoint_options_;
   RunOptions run_options_;
-  std::size_t weight_bytes_ = 0;
+  CheckpointFacts facts_;
   LLM llm_;
   std::vector<std::string> names_;
 };

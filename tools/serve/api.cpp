@@ -13,6 +13,7 @@
 #include "tools/openai/request_error.h"
 #include "tools/serve/completion.h"
 #include "tools/serve/metrics.h"
+#include "tools/serve/ollama_models.h"
 #include "tools/serve/page.h"
 #include "tools/serve/request_body.h"
 #include "tools/serve/rollout.h"
@@ -72,6 +73,48 @@ class CountedAnswer : public HttpAnswer {
   const std::string route_;
   std::atomic<bool> counted_ = false;
 };
+
+// Routes of other servers that this one cannot answer honestly, by their starts, and why.
+struct AbsentRoute {
+  std::string_view start, reason;
+};
+constexpr std::string_view no_embeddings =
+    "a small model that continues texts has no embeddings that compare them; use a model that was trained for that";
+constexpr std::string_view no_files = "the server keeps no files; send the text in the request";
+constexpr std::string_view no_model_changes =
+    "models are files of the server; start it with the checkpoint, or with a folder of them";
+constexpr AbsentRoute absent_routes[] = {
+    {"/v1/embeddings", no_embeddings},
+    {"/embedding", no_embeddings},
+    {"/api/embed", no_embeddings},
+    {"/v1/rerank", no_embeddings},
+    {"/rerank", no_embeddings},
+    {"/v1/score", no_embeddings},
+    {"/v1/images", "the model reads and writes text, not images"},
+    {"/v1/audio", "the model reads and writes text, not audio"},
+    {"/v1/realtime", "the model reads and writes text, not audio"},
+    {"/v1/moderations", "the model judges no texts"},
+    {"/v1/files", no_files},
+    {"/v1/uploads", no_files},
+    {"/v1/vector_stores", no_files},
+    {"/v1/batches", "the server keeps no files; `minimind batch` takes a file of requests"},
+    {"/v1/fine_tuning", "the server trains no model"},
+    {"/v1/assistants", "the server keeps no assistants; send the conversation in the request"},
+    {"/v1/threads", "the server keeps no assistants; send the conversation in the request"},
+    {"/api/pull", no_model_changes},
+    {"/api/push", no_model_changes},
+    {"/api/create", no_model_changes},
+    {"/api/copy", no_model_changes},
+    {"/api/delete", no_model_changes},
+    {"/api/blobs", no_model_changes},
+};
+
+std::string no_route(const std::string& path) {
+  const auto absent =
+      std::ranges::find_if(absent_routes, [&](const AbsentRoute& route) { return path.starts_with(route.start); });
+  return fmt::format("there is no route {}{}{}", quote(path), absent == std::end(absent_routes) ? "" : ": ",
+                     absent == std::end(absent_routes) ? "" : absent->reason);
+}
 
 // The values of fields that a request leaves out, for the page.
 ChatJson defaults_json(const RequestDefaults& defaults) {
@@ -156,10 +199,12 @@ const std::map<std::string, Api::Route, std::less<>>& Api::routes() {
       {"/generate", {"POST", &Api::generate}},
       {"/update_weights_from_disk", {"POST", &Api::update_weights}},
       {"/flush_cache", {"POST", &Api::flush_cache, false, true}},
-      {"/api/chat", {"POST", &Api::ollama_chat, false, false, ollama_error_body}},
-      {"/api/generate", {"POST", &Api::ollama_generate, false, false, ollama_error_body}},
-      {"/api/tags", {"GET", &Api::ollama_models, false, false, ollama_error_body}},
-      {"/api/version", {"GET", &Api::ollama_version, true, false, ollama_error_body}},
+      {"/api/chat", {"POST", &Api::ollama_chat, false, false, Dialect::ollama}},
+      {"/api/generate", {"POST", &Api::ollama_generate, false, false, Dialect::ollama}},
+      {"/api/tags", {"GET", &Api::ollama_models, false, false, Dialect::ollama}},
+      {"/api/ps", {"GET", &Api::ollama_running_models, false, false, Dialect::ollama}},
+      {"/api/show", {"POST", &Api::ollama_show_model, false, false, Dialect::ollama}},
+      {"/api/version", {"GET", &Api::ollama_version, true, false, Dialect::ollama}},
       {"/health", {"GET", &Api::health, true}},
       {"/metrics", {"GET", &Api::metrics, true}},
   };
@@ -214,28 +259,30 @@ void Api::handle(HttpRequest request, Answer answer) {
     CountedAnswer unrouted(answer, answers_, "other");
     if (find_page_file(request.path)) return reject_method(request, "GET", error_body, unrouted);
     if (request.method == "OPTIONS" && request.path == "*") return send_methods("GET, HEAD, POST", unrouted);
-    return send_error(unrouted,
-                      RequestError(fmt::format("there is no route {}", quote(request.path)), "", "not_found"));
+    const bool is_ollamas = request.path.starts_with("/api/");
+    return send_error(unrouted, RequestError(no_route(request.path), "", "not_found"),
+                      errors_of(is_ollamas ? Dialect::ollama : Dialect::openai));
   }
   auto counted = std::make_shared<CountedAnswer>(std::move(answer), answers_, found->first);
   handle_route(found->second, std::move(request), std::move(counted));
 }
 
 void Api::handle_route(const Route& route, HttpRequest request, Answer answer) {
-  if (request.method != route.method) return reject_method(request, route.method, route.errors, *answer);
-  if (request.method == "POST" && !has_json_type(request)) {
+  if (request.method != route.method) return reject_method(request, route.method, route.errors(), *answer);
+  const bool is_typed = has_json_type(request) || (route.dialect == Dialect::ollama && !is_from_page(request));
+  if (request.method == "POST" && !is_typed) {
     return send_error(*answer,
                       RequestError("the content type is not application/json, expected it for a body of JSON", "",
                                    "unsupported_media_type"),
-                      route.errors);
+                      route.errors());
   }
   if (route.quick) {
-    return guarded(*answer, route.errors, [&] { (this->*route.handle)({.path = request.path, .body = {}}, answer); });
+    return guarded(*answer, route.errors(), [&] { (this->*route.handle)({.path = request.path, .body = {}}, answer); });
   }
-  if (draining_) return send_error(*answer, being_shut_down(), route.errors);
+  if (draining_) return send_error(*answer, being_shut_down(), route.errors());
   const auto work = std::make_shared<Work>(*this, route, std::move(request), answer);
   const bool is_long = work->http.body.size() > small_body;
-  if (!work->fits() || !post(work, is_long)) send_error(*answer, cannot_wait(), route.errors);
+  if (!work->fits() || !post(work, is_long)) send_error(*answer, cannot_wait(), route.errors());
 }
 
 // Why a request is not prepared.
@@ -261,7 +308,7 @@ void Api::read(Work& work) {
 // Runs the handler of the request. What turns out to take long is begun again on the other thread.
 void Api::prepare(const std::shared_ptr<Work>& work, bool is_long) {
   work->has_begun = true;
-  guarded(*work->answer, work->route.errors, [&] {
+  guarded(*work->answer, work->route.errors(), [&] {
     check_cancelled();
     if (!work->is_read) read(*work);
     std::optional<BriefWork> brief;
@@ -305,7 +352,7 @@ void Api::reject_work(bool with_begun) {
   {
     const std::lock_guard lock(mutex_);
     for (const Work* const work : preparing_) {
-      if (with_begun || !work->has_begun) rejected.emplace_back(work->answer, work->route.errors);
+      if (with_begun || !work->has_begun) rejected.emplace_back(work->answer, work->route.errors());
     }
   }
   for (const auto& [answer, errors] : rejected) send_error(*answer, being_shut_down(), errors);
@@ -522,6 +569,19 @@ void Api::ollama_generate(const ApiRequest& request, const Answer& answer) {
 
 void Api::ollama_models(const ApiRequest&, const Answer& answer) {
   send_json(*answer, ollama_tags(models_.list(), started_));
+}
+
+void Api::ollama_running_models(const ApiRequest&, const Answer& answer) {
+  send_json(*answer, ollama_running(models_.list(), started_));
+}
+
+void Api::ollama_show_model(const ApiRequest& request, const Answer& answer) {
+  const std::shared_ptr<ServedModel> served = models_.get(ollama_model_name(request.body), answer->gone());
+  std::time_t modified = started_;
+  for (const ModelShelf::Listed& model : models_.list()) {
+    if (model.name == served->model.names().front() && model.created > 0) modified = model.created;
+  }
+  send_json(*answer, ollama_show(request.body, served->model, options_.defaults, modified));
 }
 
 void Api::ollama_version(const ApiRequest&, const Answer& answer) {

@@ -18,6 +18,7 @@
 
 #include "runtime/chat/chat_json.h"
 #include "tools/http/http.h"
+#include "tools/openai/body_fields.h"
 #include "tools/openai/request.h"
 #include "tools/openai/request_error.h"
 #include "tools/openai/text_model.h"
@@ -80,8 +81,11 @@ class Api {
     void (Api::*handle)(const ApiRequest&, const Answer&);
     bool quick = false;         // answered on the calling thread
     bool may_be_empty = false;  // the body
-    ErrorBody errors = error_body;
+    Dialect dialect = Dialect::openai;
+
+    ErrorBody errors() const { return errors_of(dialect); }
   };
+  static ErrorBody errors_of(Dialect dialect) { return dialect == Dialect::ollama ? ollama_error_body : error_body; }
   static const std::map<std::string, Route, std::less<>>& routes();
 
   // A request from its arrival until it is prepared: until the engine has its texts, or it is answered.
@@ -103,6 +107,8 @@ class Api {
   void ollama_chat(const ApiRequest& request, const Answer& answer);
   void ollama_generate(const ApiRequest& request, const Answer& answer);
   void ollama_models(const ApiRequest& request, const Answer& answer);
+  void ollama_running_models(const ApiRequest& request, const Answer& answer);
+  void ollama_show_model(const ApiRequest& request, const Answer& answer);
   void ollama_version(const ApiRequest& request, const Answer& answer);
   void health(const ApiRequest& request, const Answer& answer);
   void metrics(const ApiRequest& request, const Answer& answer);

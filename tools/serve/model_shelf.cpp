@@ -18,6 +18,8 @@
 #include "tools/terminal/note.h"
 #include "weights/base/text.h"
 #include "weights/checkpoint/list_checkpoints.h"
+#include "weights/io/path.h"
+#include "weights/io/sha256.h"
 
 namespace minimind {
 namespace {
@@ -51,12 +53,38 @@ std::string folder_of(const std::string& path) {
   throw RequestError(fmt::format("model is {}, expected {}", quote(name), expected), "model", "model_not_found");
 }
 
+constexpr std::size_t most_logged_names = 100;
+
 // A client that is gone is noticed within this time.
 constexpr std::chrono::milliseconds gone_check(20);
 
 // A model on the shelf without texts that no request holds: with the shelf's mutex locked, nobody comes to hold it.
 bool is_unused(const std::shared_ptr<ServedModel>& served) {
   return served.use_count() == 1 && served->engine.is_idle();
+}
+
+// Whether another checkpoint than the one at `own` is next to it by this name: to take that name would mislead.
+bool is_name_of_another(const std::filesystem::path& own, std::string_view name) {
+  const std::filesystem::path folder = own.has_parent_path() ? own.parent_path() : ".";
+  const std::string wanted = std::filesystem::path(name).filename().string();
+  if (wanted.empty()) return false;
+  if (is_folder(own.string())) return wanted != own.filename() && is_folder((folder / wanted).string());
+  return std::ranges::any_of(written_files(folder.string()), [&](const WrittenFile& file) {
+    const std::filesystem::path path(file.path);
+    const bool is_in_folder = path.parent_path() == folder;
+    if (is_in_folder && path.filename() == own.filename()) return false;
+    return path.stem() == wanted || path.filename() == wanted ||
+           (!is_in_folder && path.parent_path().filename() == wanted);
+  });
+}
+
+// The same for a name, or for either part of one such as NAME:LORA.
+bool is_or_has_name_of_another(const std::string& model, const std::string& name) {
+  const std::filesystem::path given = model_path(model);
+  const std::filesystem::path own = given.has_filename() ? given : given.parent_path();  // "out/"
+  const std::size_t colon = std::min(name.find(':'), name.size());
+  const std::string_view base = std::string_view(name).substr(0, colon), rest = std::string_view(name).substr(colon);
+  return is_name_of_another(own, base) || (rest.size() > 1 && is_name_of_another(own, rest.substr(1)));
 }
 
 std::string megabytes(std::size_t bytes) {
@@ -132,8 +160,7 @@ std::shared_ptr<ServedModel> ModelShelf::only() {
 std::shared_ptr<ServedModel> ModelShelf::get(const std::string& name, const std::atomic<bool>& gone) {
   if (folder_.empty()) {
     std::shared_ptr<ServedModel> model = only();
-    const std::vector<std::string>& names = model->model.names();
-    if (!is_usual_name(name) && std::ranges::count(names, name) == 0) fail_unknown(name, quote(names.front()));
+    if (!is_usual_name(name) && !model->model.has_name(name)) take_other_name(name, model->model.names().front());
     return model;
   }
   drop_outdated();
@@ -144,6 +171,19 @@ std::shared_ptr<ServedModel> ModelShelf::get(const std::string& name, const std:
     named = find(name);
   }
   return loaded_or_newer(named, gone);
+}
+
+// Programs send names of their own, such as that of an example. The log has each once.
+void ModelShelf::take_other_name(const std::string& name, const std::string& own) {
+  if (is_or_has_name_of_another(settings_.arguments.checkpoint.model, name)) {
+    fail_unknown(name, quote(own) + "; the checkpoint of that name is not served: start the server with its folder");
+  }
+  if (settings_.arguments.run.quiet || !settings_.log) return;
+  const std::lock_guard lock(mutex_);
+  if (other_names_.size() > most_logged_names || !other_names_.insert(sha256_of(name)).second) return;
+  settings_.log(other_names_.size() > most_logged_names
+                    ? localized("requests name over {} other models; further names are not logged", most_logged_names)
+                    : localized("a request names the model {}, and gets the only one, {}", quote(name), quote(own)));
 }
 
 ModelShelf::Named ModelShelf::find(const std::string& name) const {
@@ -285,7 +325,7 @@ void ModelShelf::make_room(std::size_t bytes, const std::atomic<bool>& gone) {
 }
 
 bool ModelShelf::has_room(std::size_t bytes) const {
-  for (const Loaded& model : loaded_) bytes += model.served->model.weight_bytes();
+  for (const Loaded& model : loaded_) bytes += model.served->model.facts().bytes;
   return bytes <= settings_.models_memory;
 }
 
@@ -315,7 +355,7 @@ std::vector<ModelShelf::Listed> ModelShelf::list() {
              .created = 0,
              .loras = {},
              .context = model.llm().positions,
-             .bytes = model.weight_bytes()}};
+             .bytes = model.facts().bytes}};
   }
   const std::lock_guard folder_lock(folder_mutex_);
   look_at_folder();

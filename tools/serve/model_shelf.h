@@ -7,6 +7,7 @@
 #include <functional>
 #include <memory>
 #include <mutex>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -43,17 +44,19 @@ class ModelShelf {
     std::string chat_template;
     EngineLimits limits;        // of each model
     std::size_t models_memory;  // most bytes of weights; models make room for another one when their texts have ended
-    // Gets what only the operator may know: why a file cannot be read. Empty: nobody does.
+    // Gets what only the operator may know: why a file cannot be read, and which other names requests give to a single
+    // model. Empty: nobody does.
     std::function<void(const std::string&)> log{};
   };
 
   // Loads a single model, or the only one of a folder; others are loaded later. Throws Error.
   explicit ModelShelf(Settings settings);
 
-  // Returns the model that a request names; empty: the single model, or the newest of the folder. Loads it if it is not
-  // loaded. The model stays on the shelf while it is held or its engine has texts. Any number of threads for brief work
-  // may call this, and one other. Throws RequestError, LongWork if this thread is for brief work and the model is to be
-  // loaded, or another waits for memory, and ClientGone if `gone` is set while it waits for memory.
+  // Returns the model that a request names; empty: the single model, or the newest of the folder. A single model has
+  // any name but that of another checkpoint next to it. Loads the model if it is not loaded. The model stays on the
+  // shelf while it is held or its engine has texts. Any number of threads for brief work may call this, and one other.
+  // Throws RequestError, LongWork if this thread is for brief work and the model is to be loaded, or another waits for
+  // memory, and ClientGone if `gone` is set while it waits for memory.
   std::shared_ptr<ServedModel> get(const std::string& name, const std::atomic<bool>& gone = never_gone);
 
   // Returns the single model, or that which was alone in the folder at the start. From then on its weights are those
@@ -106,6 +109,7 @@ class ModelShelf {
 
   void drop_outdated();
   std::shared_ptr<ServedModel> loaded_or_newer(const Named& named, const std::atomic<bool>& gone);
+  void take_other_name(const std::string& name, const std::string& own);
   std::shared_ptr<ServedModel> load(const Named& named, const std::atomic<bool>& gone);
   std::shared_ptr<ServedModel> start(const GenerationArguments& arguments, const std::string& name);
   [[noreturn]] void fail_to_read(const std::string& name, const std::string& reason) const;
@@ -134,7 +138,8 @@ class ModelShelf {
   std::condition_variable idle_;  // an engine has no texts any more
   std::vector<Loaded> loaded_;
   std::uint64_t uses_ = 0;
-  EngineCounts dropped_;  // of models that are not loaded any more
+  std::set<std::string> other_names_;  // hashes of those that the log has
+  EngineCounts dropped_;               // of models that are not loaded any more
   bool draining_ = false;
 };
 

@@ -13,8 +13,9 @@
 #include "runtime/chat/answer_parser.h"
 #include "runtime/chat/message_json.h"
 #include "tools/openai/body_fields.h"
+#include "tools/openai/logprobs.h"
 #include "tools/openai/tool_choice.h"
-#include "weights/io/sha256.h"
+#include "tools/serve/ollama_models.h"
 
 namespace minimind {
 namespace {
@@ -29,16 +30,6 @@ struct OllamaRequest {
   bool stream = true;
   bool only_loads = false;  // there is nothing to answer
 };
-
-std::string time_text(std::chrono::system_clock::time_point time) {
-  const std::time_t seconds = std::chrono::system_clock::to_time_t(time);
-  std::tm parts{};
-  gmtime_r(&seconds, &parts);
-  const auto fraction =
-      std::chrono::duration_cast<std::chrono::microseconds>(time.time_since_epoch()).count() % 1000000;
-  return fmt::format("{:04}-{:02}-{:02}T{:02}:{:02}:{:02}.{:06}Z", parts.tm_year + 1900, parts.tm_mon + 1,
-                     parts.tm_mday, parts.tm_hour, parts.tm_min, parts.tm_sec, fraction);
-}
 
 // Ollama penalises the last tokens only, unless it is told otherwise.
 void check_penalties(const BodyFields& fields, const SamplingOptions& sampling) {
@@ -146,7 +137,10 @@ void read_prompt(const BodyFields& body, OllamaRequest& request, const Tokenizer
   const auto system = body.text("system");
   const bool is_raw = body.flag("raw").value_or(false);
   request.only_loads = prompt.empty();
-  for (const char* const name : {"suffix", "template"}) body.require(name, "");
+  if (!body.text("suffix").value_or("").empty()) {
+    body.fail("suffix", "none, because the model continues texts and cannot fill in their middle");
+  }
+  body.require("template", "");
   for (const char* const name : {"images", "context"}) body.require(name, ChatJson::array());
   request.text.chat = !is_raw;
   if (is_raw) {
@@ -158,6 +152,15 @@ void read_prompt(const BodyFields& body, OllamaRequest& request, const Tokenizer
   request.text.messages.push_back({.role = Role::user, .content = prompt});
 }
 
+void read_logprobs(const BodyFields& body, Request& request) {
+  const bool wanted = body.flag("logprobs").value_or(false);
+  const auto top = body.whole("top_logprobs", 0, most_top_logprobs);
+  if (top.value_or(0) > 0 && !wanted) {
+    throw RequestError("top_logprobs requires logprobs, but logprobs is not true", "top_logprobs");
+  }
+  if (wanted) request.logprobs = top.value_or(0);
+}
+
 OllamaRequest read_ollama(OllamaRoute route, const ChatJson& object, const RequestDefaults& defaults,
                           const TextModel& model) {
   BodyFields body(object);
@@ -165,16 +168,16 @@ OllamaRequest read_ollama(OllamaRoute route, const ChatJson& object, const Reque
   std::string name = body.text("model").value_or("");
   OllamaRequest request{.text = request_with(defaults), .model = std::move(name)};
   request.text.chat = true;
-  if (request.model.empty()) {
-    throw RequestError("model is missing, expected a name that /api/tags lists", "model", "missing_required_parameter");
-  }
+  if (request.model.empty()) fail_without_model();
   request.stream = body.flag("stream").value_or(true);
   if (const ChatJson* const options = body.object("options")) read_options(*options, request.text);
   read_format(body, request.text);
   read_think(body, request.text);
+  read_logprobs(body, request.text);
   route == OllamaRoute::chat ? read_chat(body, request) : read_prompt(body, request, model.tokenizer());
   body.find("keep_alive");  // models stay until others need the memory
   body.reject_the_rest();
+  if (!model.has_name(ollama_model_name(object))) request.model = model.names().front();
   return request;
 }
 
@@ -191,11 +194,13 @@ class OllamaAnswer {
     own->task_ = std::make_shared<const TextTask>(
         std::move(own->model_.tasks(own->request_.text, take_seeds(1), std::time(nullptr)).front()));
     own->parser_.emplace(own->task_->thinks);
+    own->pieces_.emplace(own->model_.tokenizer(), own->task_->options.text_tokens);
     std::vector<TextJob> jobs;
     jobs.push_back({
         .task = own->task_,
         .gone = &own->answer_->gone(),
-        .on_text = [own](std::string_view piece, const Generation&) { own->on_text(piece); },
+        .on_text = [own](std::string_view piece,
+                         const Generation& generation) { own->on_text(piece, generation.scores()); },
         .on_end = [own](Generated generated,
                         const std::exception_ptr& error) { own->on_end(std::move(generated), error); },
     });
@@ -206,7 +211,7 @@ class OllamaAnswer {
   // A line with a piece of text and further fields.
   ChatJson line(std::string_view text, const ChatJson& fields, const std::string& thought = "",
                 const ChatJson& calls = {}) const {
-    ChatJson line{{"model", request_.model}, {"created_at", time_text(std::chrono::system_clock::now())}};
+    ChatJson line{{"model", request_.model}, {"created_at", ollama_time(std::chrono::system_clock::now())}};
     ChatJson message{{"role", "assistant"}, {"content", text}};
     if (route_ == OllamaRoute::generate) {
       line["response"] = text;
@@ -233,20 +238,30 @@ class OllamaAnswer {
     answer_->write(json_line(line) + "\n");
   }
 
-  void write_events(const std::vector<AnswerEvent>& events) {
+  // Adds the log-probabilities of tokens to a line, if they are requested.
+  void add_scores(ChatJson& line, std::span<const TokenScore> scores) const {
+    if (!request_.text.logprobs || scores.empty()) return;
+    line["logprobs"] = chat_logprobs(model_.tokenizer(), *pieces_, scores)["content"];
+  }
+
+  // The scores are in the line of the first event.
+  void write_events(const std::vector<AnswerEvent>& events, std::span<const TokenScore> scores) {
     for (const AnswerEvent& event : events) {
-      if (event.kind == AnswerEvent::Kind::tool_call) {
-        write(line("", {{"done", false}}, "", calls_json({event.call})));
-      } else if (event.kind == AnswerEvent::Kind::thought) {
-        write(line("", {{"done", false}}, event.text));
-      } else {
-        write(line(event.text, {{"done", false}}));
-      }
+      const bool is_call = event.kind == AnswerEvent::Kind::tool_call;
+      const bool is_thought = event.kind == AnswerEvent::Kind::thought;
+      ChatJson next = line(is_call || is_thought ? "" : event.text, {{"done", false}}, is_thought ? event.text : "",
+                           is_call ? calls_json({event.call}) : ChatJson());
+      add_scores(next, std::exchange(scores, {}));
+      write(next);
     }
   }
 
-  void on_text(std::string_view piece) {
-    if (request_.stream) write_events(read(piece));
+  void on_text(std::string_view piece, const std::vector<TokenScore>& scores) {
+    if (!request_.stream) return;
+    bytes_ += piece.size();
+    const std::vector<AnswerEvent> events = read(piece);
+    if (events.empty()) return;
+    write_events(events, request_.text.logprobs ? pieces_->take(scores, bytes_) : std::span<const TokenScore>());
   }
 
   std::vector<AnswerEvent> read(std::string_view text) {
@@ -260,20 +275,23 @@ class OllamaAnswer {
     if (answer_->gone()) return;
     if (error) return fail(request_error_of(error));
     const ChatJson end = end_fields(generated);
+    const std::span<const TokenScore> scores = pieces_->take_rest(generated.scores, generated.text.size());
     std::vector<AnswerEvent> events;
     if (!request_.stream) events = read(generated.text);
     if (!task_->plain) parser_->finish(events);
     if (request_.stream) {
-      write_events(events);
-      write(line("", end));
+      write_events(events, scores);
+      ChatJson last = line("", end);
+      if (events.empty()) add_scores(last, scores);
+      write(last);
       return answer_->finish();
     }
     Message message{.role = Role::assistant};
     std::size_t next_call = 1;
     for (AnswerEvent& event : events) add_event(event, message, next_call);
-    answer_->send(
-        200, json_type,
-        json_line(line(message.content, end, message.reasoning.value_or(""), calls_json(message.tool_calls))));
+    ChatJson whole = line(message.content, end, message.reasoning.value_or(""), calls_json(message.tool_calls));
+    add_scores(whole, scores);
+    answer_->send(200, json_type, json_line(whole));
   }
 
   void fail(const RequestError& error) {
@@ -301,6 +319,8 @@ class OllamaAnswer {
   const Clock::time_point began_ = Clock::now();
   std::shared_ptr<const TextTask> task_;
   std::optional<AnswerParser> parser_;
+  std::optional<TokenPieces> pieces_;
+  std::size_t bytes_ = 0;  // of the text that is streamed
   bool streaming_ = false;
 };
 
@@ -311,29 +331,6 @@ void start_ollama(OllamaRoute route, const TextModel& model, EngineThread& engin
   OllamaRequest request = read_ollama(route, body, defaults, model);
   OllamaAnswer::start(std::make_shared<OllamaAnswer>(route, model, std::move(request), std::move(answer)), engine,
                       take_seeds);
-}
-
-std::string ollama_model_name(const ChatJson& body) {
-  constexpr std::string_view tag = ":latest";
-  std::string name = text_or_empty(body, "model");
-  if (name.ends_with(tag)) name.resize(name.size() - tag.size());
-  return name;
-}
-
-// Ollama's own client prints the start of the digest, which here tells models and their versions apart.
-ChatJson ollama_tags(const std::vector<ModelShelf::Listed>& models, std::time_t started) {
-  ChatJson list = ChatJson::array();
-  for (const ModelShelf::Listed& model : models) {
-    const auto written =
-        std::chrono::system_clock::from_time_t(model.created > 0 ? static_cast<std::time_t>(model.created) : started);
-    list.push_back({{"name", model.name},
-                    {"model", model.name},
-                    {"modified_at", time_text(written)},
-                    {"size", model.bytes},
-                    {"digest", sha256_of(fmt::format("{} {}", model.name, model.created))},
-                    {"details", {{"format", ""}, {"family", "minimind"}}}});
-  }
-  return {{"models", std::move(list)}};
 }
 
 std::string ollama_error_body(const RequestError& error) {

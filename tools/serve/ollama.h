@@ -1,9 +1,7 @@
 #pragma once
 
-#include <ctime>
 #include <memory>
 #include <string>
-#include <vector>
 
 #include "runtime/chat/chat_json.h"
 #include "tools/http/http.h"
@@ -12,7 +10,6 @@
 #include "tools/openai/text_model.h"
 #include "tools/serve/completion.h"
 #include "tools/serve/engine_thread.h"
-#include "tools/serve/model_shelf.h"
 
 namespace minimind {
 
@@ -26,12 +23,6 @@ enum class OllamaRoute { chat, generate };
 // LongWork before it takes seeds.
 void start_ollama(OllamaRoute route, const TextModel& model, EngineThread& engine, const ChatJson& body,
                   const RequestDefaults& defaults, const TakeSeeds& take_seeds, std::shared_ptr<HttpAnswer> answer);
-
-// The name of the model in a request's body, without Ollama's tag "latest".
-std::string ollama_model_name(const ChatJson& body);
-
-// The answer to GET /api/tags; `started` is the time of a model that has none.
-ChatJson ollama_tags(const std::vector<ModelShelf::Listed>& models, std::time_t started);
 
 std::string ollama_error_body(const RequestError& error);
 

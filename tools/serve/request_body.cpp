@@ -51,6 +51,10 @@ bool has_json_type(const HttpRequest& request) {
   return type && lower_case(type->substr(0, type->find_first_of("; \t"))) == "application/json";
 }
 
+bool is_from_page(const HttpRequest& request) {
+  return request.header("origin") || request.header("sec-fetch-site");
+}
+
 ChatJson read_request_body(const HttpRequest& request, std::size_t most_text) {
   check_coding(request);
   if (const std::size_t bytes = text_bytes(request.body); bytes > most_text) {

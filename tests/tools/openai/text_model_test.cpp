@@ -81,7 +81,7 @@ TEST(TextModel, IsKnownByTheNameOfItsFileOrFolder) {
 TEST(TextModel, EstimatesTheMemoryOfItsWeights) {
   GenerationArguments arguments = arguments_of(demo_folder + "/model.pth");
   const std::size_t stored = weight_bytes_of(arguments);
-  EXPECT_EQ(poet().weight_bytes(), stored);
+  EXPECT_EQ(poet().facts().bytes, stored);
   const auto bytes_as = [&](const std::string& type) {
     arguments.run.type = type;
     return weight_bytes_of(arguments);

@@ -12,7 +12,9 @@
 #include <nlohmann/json.hpp>
 #include <random>
 #include <set>
+#include <sstream>
 #include <string>
+#include <string_view>
 #include <thread>
 #include <utility>
 #include <vector>
@@ -667,7 +669,6 @@ TEST_F(ApiTest, NamesTheFieldThatIsWrong) {
       {chat_path, R"({"messages": []})", "messages"},
       {chat_path, R"({"messages": [{"role": "user"}]})", "messages"},
       {chat_path, R"({"messages": [{"role": "user", "content": [{"type": "image_url"}]}]})", "messages"},
-      {chat_path, with(R"("model": "gpt-4")"), "model", 404},
       {chat_path, with(R"("model": 4)"), "model"},
       {chat_path, with(R"("model": "")"), "model", 404},
       {chat_path, R"({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "b"}]})",
@@ -744,7 +745,7 @@ TEST_F(ApiTest, NamesTheFieldThatIsWrong) {
       {"/detokenize", "{}", "tokens"},
       {"/tokenize", "{}", "content"},
       {"/tokenize", R"({"content": "a", "with_pieces": 1})", "with_pieces"},
-      {"/tokenize", R"({"content": "a", "model": "gpt-4"})", "model", 404},
+      {"/tokenize", R"({"content": "a", "model": ""})", "model", 404},
       {"/tokenize", "", ""},
       {"/apply-template", "{}", "messages"},
       {"/update_weights_from_disk", "{}", "model_path"},
@@ -1258,13 +1259,87 @@ TEST_F(ApiTest, RequestsWithoutASeedDiffer) {
   EXPECT_EQ(texts.size(), 4u);
 }
 
-TEST_F(ApiTest, RefusesModelsThatOllamaDoesNotKnowInItsWay) {
-  for (const char* const path : {"/api/chat", "/api/generate"}) {
-    const auto answer = post_and_wait(path, {{"model", "llama3"}, {"prompt", "a"}});
-    EXPECT_EQ(answer->status(), 404) << answer->body();
-    EXPECT_TRUE(answer->json()["error"].is_string()) << answer->body();
-    EXPECT_EQ(post_and_wait(path, {{"prompt", "a"}})->status(), 400) << path;
+TEST_F(ApiTest, OllamasRoutesRequireAModel) {
+  for (const char* const path : {"/api/chat", "/api/generate", "/api/show"}) {
+    const auto answer = post_and_wait(path, Json::object());
+    EXPECT_EQ(answer->status(), 400) << path;
+    EXPECT_EQ(answer->json()["error"], "model is missing, expected a name that /api/tags lists");
   }
+}
+
+// As Ollama's documented curl sends it.
+TEST_F(ApiTest, TakesBodiesOfOllamaWithoutTheTypeOfJson) {
+  for (const HttpHeaders& types : {HttpHeaders{}, {{"content-type", "application/x-www-form-urlencoded"}}}) {
+    const auto answer = std::make_shared<FakeAnswer>();
+    api.handle({.method = "POST",
+                .path = "/api/generate",
+                .query = "",
+                .headers = {types.begin(), types.end()},
+                .body = R"({"model": "minimind", "prompt": "a", "stream": false, "options": {"num_predict": 1}})"},
+               answer);
+    ASSERT_TRUE(answer->wait());
+    EXPECT_EQ(answer->status(), 200) << answer->body();
+  }
+}
+
+TEST_F(ApiTest, ShowsTheModelToOllama) {
+  const Json shown = post_and_wait("/api/show", {{"name", "minimind-poet:latest"}, {"verbose", true}})->json();
+  const auto positions = demo_model().llm().positions;
+  EXPECT_EQ(shown["model_info"]["general.architecture"], "minimind");
+  EXPECT_EQ(shown["model_info"]["minimind.context_length"], positions);
+  EXPECT_EQ(shown["model_info"]["general.parameter_count"], demo_model().facts().parameters);
+  EXPECT_EQ(shown["details"]["families"], Json::array({"minimind"})) << shown;
+  EXPECT_NE(shown["details"]["quantization_level"], "");
+  EXPECT_NE(shown["parameters"].get<std::string>().find("num_predict 16\n"), std::string::npos) << shown;
+  EXPECT_NE(shown["template"].get<std::string>().find("{{ .Prompt }}"), std::string::npos) << shown;
+  EXPECT_EQ(shown["capabilities"][0], "completion");
+  EXPECT_EQ(post_and_wait("/api/show", {{"model", "minimind"}, {"template", "x"}})->status(), 400);
+  const Json running = get("/api/ps")->json()["models"];
+  ASSERT_EQ(running.size(), 1u);
+  EXPECT_EQ(running[0]["name"], "minimind-poet");
+  EXPECT_EQ(running[0]["context_length"], positions);
+}
+
+TEST_F(ApiTest, GivesLogProbabilitiesInOllamasWay) {
+  const Json body{
+      {"model", "minimind"}, {"logprobs", true}, {"top_logprobs", 2}, {"options", {{"num_predict", 12}, {"seed", 3}}}};
+  const Json message{{"role", "user"}, {"content", "江上"}};
+  for (const auto& [path, more] : {std::pair<std::string, Json>{"/api/chat", {{"messages", {message}}}},
+                                   {"/api/generate", {{"prompt", "江上"}, {"raw", true}}}}) {
+    const Json whole = post_and_wait(path, body | more | Json{{"stream", false}})->json();
+    std::string joined;
+    for (const Json& token : whole["logprobs"]) {
+      EXPECT_EQ(token["top_logprobs"].size(), 2u);
+      for (const Json& byte : token["bytes"]) joined += static_cast<char>(byte.get<int>());
+    }
+    EXPECT_EQ(joined, path == "/api/chat" ? whole["message"]["content"] : whole["response"]) << whole;
+    EXPECT_FALSE(joined.empty());
+    Json streamed = Json::array();
+    std::istringstream lines(post_and_wait(path, body | more)->body());
+    for (std::string line; std::getline(lines, line);) {
+      const Json parsed = Json::parse(line);
+      if (!parsed.contains("logprobs")) continue;
+      for (const Json& token : parsed["logprobs"]) streamed.push_back(token);
+    }
+    EXPECT_EQ(streamed, whole["logprobs"]);
+    EXPECT_FALSE(
+        post_and_wait(path, body | more | Json{{"logprobs", false}, {"top_logprobs", 0}})->json().contains("logprobs"));
+    EXPECT_EQ(post_and_wait(path, body | more | Json{{"logprobs", false}})->status(), 400);
+  }
+}
+
+TEST_F(ApiTest, SaysWhyItHasNoRouteForWhatTheModelCannotDo) {
+  for (const char* const path : {"/v1/embeddings", "/v1/rerank", "/v1/images/generations", "/v1/audio/speech",
+                                 "/v1/files", "/api/embed", "/api/pull"}) {
+    const auto answer = post_and_wait(path, {{"model", "minimind"}});
+    EXPECT_EQ(answer->status(), 404) << path;
+    const Json error = answer->json()["error"];
+    const bool is_ollamas = std::string_view(path).starts_with("/api/");
+    EXPECT_EQ(error.is_string(), is_ollamas) << error;
+    const std::string message = is_ollamas ? error : error["message"];
+    EXPECT_TRUE(message.starts_with(fmt::format("there is no route '{}': ", path))) << message;
+  }
+  EXPECT_EQ(get("/nowhere")->json()["error"]["message"], "there is no route '/nowhere'");
 }
 
 TEST_F(ApiTest, GivesEveryErrorOfOllamasRoutesInItsForm) {
@@ -1279,9 +1354,11 @@ TEST_F(ApiTest, GivesEveryErrorOfOllamasRoutesInItsForm) {
     is_ollamas(*post(path, R"({"model": "minimind", "options": {"seed": 1180591620717411303424}})"), 400);
     is_ollamas(*post(path, R"({"model": ")" + std::string(600'000, 'x') + "\"}"), 413);
     is_ollamas(*get(path), 405);
-    const auto untyped = std::make_shared<FakeAnswer>();
-    api.handle({.method = "POST", .path = path, .query = "", .headers = {}, .body = "{}"}, untyped);
-    is_ollamas(*untyped, 415);
+    for (const char* const header : {"origin", "sec-fetch-site"}) {
+      const auto untyped = std::make_shared<FakeAnswer>();
+      api.handle({.method = "POST", .path = path, .query = "", .headers = {{header, "null"}}, .body = "{}"}, untyped);
+      is_ollamas(*untyped, 415);
+    }
   }
   api.drain();
   is_ollamas(*post("/api/chat", "{}"), 503);
@@ -1487,6 +1564,32 @@ TEST(ModelShelfTest, LoadsTheModelsOfAFolderAsTheyAreAskedFor) {
   const auto answer = complete_with(api, {{"model", "a"}, {"max_tokens", 3}});
   ASSERT_TRUE(answer->wait());
   EXPECT_EQ(answer->json()["model"], "a") << answer->body();
+}
+
+TEST(ModelShelfTest, ASingleModelHasNoNameOfACheckpointNextToIt) {
+  const TemporaryFolder folder;
+  ModelShelf::Settings single = settings_of(folder, {"a.pth", "b.pth"}, one_demo);
+  std::filesystem::create_directory(folder.path() + "/lora");
+  std::ofstream(folder.path() + "/lora/style.pth") << "x";
+  single.arguments.checkpoint.model = folder.path() + "/a.pth";
+  single.arguments.run.quiet = false;
+  std::vector<std::string> log;
+  single.log = [&](const std::string& line) { log.push_back(line); };
+  testing::internal::CaptureStderr();
+  ModelShelf models(std::move(single));
+  testing::internal::GetCapturedStderr();
+  for (const char* const name : {"b", "b.pth", "out/b.pth", "b:latest", "a:b", "a:style", "lora"}) {
+    EXPECT_THROW(models.get(name), RequestError) << name;
+  }
+  EXPECT_TRUE(log.empty());
+  for (const char* const name : {"a", "a.pth", "minimind"}) models.get(name);
+  EXPECT_TRUE(log.empty()) << "these are its names";
+  for (const char* const name : {"c", "c", "out/a.pth", "c"}) models.get(name);
+  ASSERT_EQ(log.size(), 2u) << "each once";
+  EXPECT_EQ(log[0], "a request names the model 'c', and gets the only one, 'a'");
+  for (int i = 0; i < 200; ++i) models.get("name " + std::to_string(i));
+  EXPECT_EQ(log.size(), 101u);
+  EXPECT_EQ(log.back(), "requests name over 100 other models; further names are not logged");
 }
 
 std::string greedy_text(Api& api, const std::string& model) {
@@ -1781,7 +1884,20 @@ TEST_F(ApiTest, TakesTheNamesThatMiniMindsOwnClientsSend) {
   for (const char* const name : {"minimind", "minimind-local:latest", "jingyaogong/minimind-3:latest"}) {
     EXPECT_EQ(complete({{"model", name}, {"max_tokens", 1}})->status(), 200) << name;
   }
-  EXPECT_EQ(complete({{"model", "minimind-local:other"}, {"max_tokens", 1}})->status(), 404);
+}
+
+TEST_F(ApiTest, ASingleModelTakesEveryNameAndSaysItsOwn) {
+  for (const char* const name : {"model-identifier", "gpt-4", "openai/gpt-4:latest", "a/", "..", "\xE6\xB1\x9F"}) {
+    const auto answer = complete({{"model", name}, {"max_tokens", 1}});
+    EXPECT_EQ(answer->status(), 200) << answer->body();
+    EXPECT_EQ(answer->json()["model"], "minimind-poet");
+    EXPECT_EQ(post_and_wait("/tokenize", {{"content", "a"}, {"model", name}})->status(), 200);
+    const Json line = post_and_wait("/api/generate", {{"model", name}, {"prompt", ""}})->json();
+    EXPECT_EQ(line["model"], "minimind-poet") << line;
+    EXPECT_EQ(post_and_wait("/api/show", {{"model", name}})->status(), 200);
+    EXPECT_EQ(get(std::string("/v1/models/") + name)->status(), 404);
+  }
+  EXPECT_EQ(complete({{"model", "minimind"}, {"max_tokens", 1}})->json()["model"], "minimind");
 }
 
 TEST_F(ApiTest, CountsForPrometheus) {

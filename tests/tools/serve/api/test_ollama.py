@@ -28,6 +28,19 @@ class OllamaTest(unittest.TestCase):
         self.assertEqual([model.model for model in models], [MODEL])
         self.assertEqual(len(models[0].digest), 64)
 
+    def test_shows_the_model(self):
+        shown = self.client.show(MODEL)
+        self.assertEqual(shown.modelinfo['general.architecture'], 'minimind')
+        self.assertIn('completion', shown.capabilities)
+        self.assertEqual(shown.details.families, ['minimind'])
+        running = self.client.ps().models[0]
+        self.assertEqual((running.model, running.context_length), (MODEL, shown.modelinfo['minimind.context_length']))
+
+    def test_gives_log_probabilities(self):
+        answer = self.client.generate(model=MODEL, prompt='江上', logprobs=True, top_logprobs=2, options=OPTIONS)
+        self.assertEqual(''.join(token.token for token in answer.logprobs), answer.response)
+        self.assertEqual({len(token.top_logprobs) for token in answer.logprobs}, {2})
+
     def test_streams_what_it_answers_whole(self):
         whole = self.client.chat(model=MODEL, messages=QUESTION, options=OPTIONS)
         parts = list(self.client.chat(model=MODEL + ':latest', messages=QUESTION, options=OPTIONS, stream=True))
@@ -72,7 +85,7 @@ class OllamaTest(unittest.TestCase):
             error = self.rejected(**fields)
             self.assertEqual(error.status_code, 400)
             self.assertIn(name, error.error)
-        self.assertEqual(self.rejected(model='other').status_code, 404)
+        self.assertEqual(self.rejected(model='').status_code, 400)
 
 
 if __name__ == '__main__':

@@ -171,7 +171,7 @@ class OpenAiTest(unittest.TestCase):
 
     def test_raises_the_clients_own_errors(self):
         with self.assertRaises(openai.NotFoundError) as caught:
-            self.chat(model='gpt-4')
+            self.client.models.retrieve('gpt-4')
         self.assertEqual(caught.exception.code, 'model_not_found')
         with self.assertRaises(openai.BadRequestError) as caught:
             self.chat(temperature='hot')
@@ -179,6 +179,9 @@ class OpenAiTest(unittest.TestCase):
         with self.assertRaises(openai.BadRequestError) as caught:
             self.chat(messages=[{'role': 'user', 'content': 'a' * 200000}])
         self.assertEqual(caught.exception.code, 'context_length_exceeded')
+
+    def test_a_single_model_takes_every_name(self):
+        self.assertEqual(self.chat(model='model-identifier').model, 'minimind-poet')
 
     def test_lists_models(self):
         self.assertEqual([model.id for model in self.client.models.list()], ['minimind-poet'])
