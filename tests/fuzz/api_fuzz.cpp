@@ -24,7 +24,8 @@ constexpr const char* routes[] = {"/api/chat",
                                   "/update_weights_from_disk",
                                   "/flush_cache",
                                   "/v1/chat/completions",
-                                  "/v1/completions"};
+                                  "/v1/completions",
+                                  "/api/show"};
 
 ModelShelf::Settings settings() {
   ModelShelf::Settings settings{.arguments = {},
@@ -140,6 +141,9 @@ extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t s
                                         "with_pieces",
                                         "return_logprob",
                                         "stop_token_ids",
+                                        "min_tokens",
+                                        "return_token_ids",
+                                        "prompt_logprobs",
                                         "tests/golden/v3-fp32/model.pth"};
   return mutate_json(data, size, max_size, seed, words, 1);
 }

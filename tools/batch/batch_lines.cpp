@@ -87,9 +87,10 @@ std::string response_line(const LineId& id, const TextModel& model, const Reques
   for (const std::size_t text : chosen_texts(request, texts)) {
     choices.push_back(choice_json(model, request, task, answers[text], choices.size()));
   }
-  return line_of(id, 200,
-                 answer_json(fmt::format("{}{}", id_prefix_of(request), id.number), model.names().front(), request,
-                             std::move(choices), usage, now));
+  ChatJson answer = answer_json(fmt::format("{}{}", id_prefix_of(request), id.number), model.names().front(), request,
+                                std::move(choices), usage, now);
+  if (request.chat) add_prompt_facts(answer, model, request, task, answers.front().generated);
+  return line_of(id, 200, std::move(answer));
 }
 
 std::string error_line(const LineId& id, const RequestError& error) {

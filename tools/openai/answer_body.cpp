@@ -9,20 +9,43 @@
 
 #include "runtime/chat/answer_parser.h"
 #include "runtime/chat/message_json.h"
+#include "runtime/text/utf8.h"
 #include "tools/openai/logprobs.h"
 
 namespace minimind {
 namespace {
 
+// The prompt may have more alternatives than the text.
+std::vector<TokenScore> with_alternatives(std::vector<TokenScore> scores, std::size_t most) {
+  for (TokenScore& score : scores) score.top.resize(std::min(score.top.size(), most));
+  return scores;
+}
+
 ChatJson logprobs_of(const TextModel& model, const Request& request, const TextTask& task, const Generated& generated) {
   if (!request.logprobs) return nullptr;
   TokenPieces pieces(model.tokenizer(), task.options.text_tokens);
-  const auto scores = pieces.take_rest(generated.scores, generated.text.size());
+  const std::vector<TokenScore> all = with_alternatives(generated.scores, *request.logprobs);
+  const auto scores = pieces.take_rest(all, generated.text.size());
   if (request.chat) return chat_logprobs(model.tokenizer(), pieces, scores);
   CompletionLogprobs logprobs(model.tokenizer());
-  if (request.echo) logprobs.add_prompt(task.prompt.front(), generated.prompt_scores);
+  if (request.echo) {
+    logprobs.add_prompt(task.prompt.front(), with_alternatives(generated.prompt_scores, *request.logprobs));
+  }
   logprobs.add(scores);
   return logprobs.take();
+}
+
+// A token of a prompt with its alternatives, by their ids, as vLLM has them.
+ChatJson prompt_token(const TextModel& model, const TokenScore& score) {
+  ChatJson tokens = ChatJson::object();
+  const auto add = [&](const ScoredToken& token, const ChatJson& rank) {
+    const std::string text = to_utf8_lossy(model.tokenizer().token_bytes(token.token));
+    tokens.emplace(std::to_string(token.token),
+                   ChatJson{{"logprob", token.log_probability}, {"rank", rank}, {"decoded_token", text}});
+  };
+  for (std::size_t i = 0; i < score.top.size(); ++i) add(score.top[i], i + 1);
+  add(score.token, nullptr);  // unless it is among them
+  return tokens;
 }
 
 double mean_log_probability(const Generated& generated) {
@@ -97,21 +120,35 @@ std::string prompt_text(const TextModel& model, const TextPrompt& prompt) {
   return prompt.tokens.empty() ? prompt.text : model.tokenizer().decode(prompt.tokens, false);
 }
 
+void add_prompt_facts(ChatJson& json, const TextModel& model, const Request& request, const TextTask& task,
+                      const Generated& generated) {
+  if (request.return_tokens) json["prompt_token_ids"] = task.prompt;
+  if (!request.prompt_logprobs) return;
+  ChatJson list = ChatJson::array({nullptr});  // of the first token, before which there is nothing
+  for (const TokenScore& score : generated.prompt_scores) list.push_back(prompt_token(model, score));
+  json["prompt_logprobs"] = std::move(list);
+}
+
 ChatJson choice_json(const TextModel& model, const Request& request, const TextTask& task, const TextAnswer& answer,
                      std::size_t index) {
   const Generated& generated = answer.generated;
   ChatJson logprobs = logprobs_of(model, request, task, generated);
   if (!request.chat) {
     const std::string before = request.echo ? prompt_text(model, request.prompts[index / request.n]) : "";
-    return {{"index", index},
-            {"text", before + generated.text},
-            {"logprobs", std::move(logprobs)},
-            {"finish_reason", name_of(generated.finish_reason)}};
+    ChatJson choice{{"index", index},
+                    {"text", before + generated.text},
+                    {"logprobs", std::move(logprobs)},
+                    {"finish_reason", name_of(generated.finish_reason)}};
+    add_prompt_facts(choice, model, request, task, generated);
+    if (request.return_tokens) choice["token_ids"] = generated.tokens;
+    return choice;
   }
-  return {{"index", index},
-          {"message", messages_json({answer.message}, false).at(0)},
-          {"logprobs", std::move(logprobs)},
-          {"finish_reason", finish_reason_of(answer)}};
+  ChatJson choice{{"index", index},
+                  {"message", messages_json({answer.message}, false).at(0)},
+                  {"logprobs", std::move(logprobs)},
+                  {"finish_reason", finish_reason_of(answer)}};
+  if (request.return_tokens) choice["token_ids"] = generated.tokens;
+  return choice;
 }
 
 ChatJson usage_json(const Usage& usage) {

@@ -37,6 +37,11 @@ void read_answer(TextAnswer& answer, const TextTask& task, std::size_t first_cal
 
 std::string_view finish_reason_of(const TextAnswer& answer);
 
+// Adds what a request asks of its prompt: prompt_logprobs and prompt_token_ids. They are in the answer to a chat, and
+// in each choice of a completion.
+void add_prompt_facts(ChatJson& json, const TextModel& model, const Request& request, const TextTask& task,
+                      const Generated& generated);
+
 // A choice of an answer.
 ChatJson choice_json(const TextModel& model, const Request& request, const TextTask& task, const TextAnswer& answer,
                      std::size_t index);

@@ -20,8 +20,9 @@ namespace minimind {
 namespace {
 
 // The least of the negative numbers that mean no limit; 0 if there are none.
-int least_word(std::string_view name) {
-  return name == "num_predict" ? -2 : name == "top_k" ? -1 : 0;
+int least_word(const GenerationParameter& parameter, std::string_view name) {
+  if (name == parameter.ollama && parameter.name == "max_tokens") return -2;
+  return parameter.name == "max_tokens" || parameter.name == "top_k" ? -1 : 0;
 }
 
 // About a millisecond.
@@ -48,7 +49,7 @@ void BodyFields::read_number(const GenerationParameter& parameter, const std::st
   const bool counts = std::holds_alternative<GenerationParameter::Member<std::size_t>>(parameter.value);
   const bool is_number = counts ? value.is_number_integer() : value.is_number();
   const double number = is_number ? value.get<double>() : NAN;
-  const int word = least_word(name);
+  const int word = least_word(parameter, name);
   if (number < 0 && number >= word) return parameter.set(parameters, parameter.off);
   if (parameter.fits(number)) return parameter.set(parameters, number);
   if (word < 0) fail(name, fmt::format("a whole number, {} to {}", word, parameter.most));
@@ -110,6 +111,12 @@ const ChatJson* BodyFields::object(const std::string& name) const {
 void BodyFields::require(const std::string& name, const ChatJson& only) const {
   const ChatJson* const value = find(name);
   if (value && *value != only) fail(name, json_line(only) + ", because anything else is not supported");
+}
+
+void BodyFields::take_hints(std::initializer_list<const char*> names, std::vector<std::string>& found) const {
+  for (const char* const name : names) {
+    if (find(name)) found.push_back(name_of(name));
+  }
 }
 
 void BodyFields::reject_the_rest() const {

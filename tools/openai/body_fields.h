@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <initializer_list>
 #include <memory>
 #include <string>
 #include <vector>
@@ -25,8 +26,8 @@ class BodyFields : public ChatFields {
   explicit BodyFields(const ChatJson& object, std::string where = "");
 
   // All generation_parameters that there are, by the names that an API has for them; if there are two of a parameter,
-  // their values must be equal. Negative numbers for no limit are top_k -1, as in vLLM, and Ollama's num_predict -1 and
-  // -2.
+  // their values must be equal. Negative numbers for no limit are -1 of top_k and of the length, as in vLLM and
+  // llama.cpp, and Ollama's num_predict -2.
   void read_parameters(GenerationParameters& parameters, Dialect dialect) const;
   // A string or a list of them, none of them empty or too long: each token of a text is compared with all of them.
   static constexpr std::size_t most_short_texts = 64, longest_short_text = 1000;
@@ -36,6 +37,9 @@ class BodyFields : public ChatFields {
 
   // Rejects every value but this one, because others would ask for what is not supported.
   void require(const std::string& name, const ChatJson& only) const;
+
+  // Adds to `found` those of the names that are there: hints to other servers, which change no text.
+  void take_hints(std::initializer_list<const char*> names, std::vector<std::string>& found) const;
 
   // Throws RequestError if the object has fields that none of the calls so far has named and that are not null.
   void reject_the_rest() const;

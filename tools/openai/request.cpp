@@ -50,6 +50,12 @@ void read_parameters(const BodyFields& body, Request& request) {
   if (auto biases = read_logit_bias(body); !biases.empty()) sampling.logit_bias = std::move(biases);
 }
 
+// As vLLM has them. `rank` is null if the token is not among the alternatives.
+void read_prompt_facts(const BodyFields& body, Request& request) {
+  request.return_tokens = body.flag("return_token_ids").value_or(false);
+  if (const auto top = body.whole("prompt_logprobs", 0, most_top_logprobs)) request.prompt_logprobs = *top;
+}
+
 std::shared_ptr<const Grammar> read_json_schema(const ChatJson& format) {
   BodyFields fields(format, "response_format");
   fields.find("type");
@@ -179,14 +185,13 @@ void read_chat(const BodyFields& body, Request& request) {
   }
   if (wants_logprobs) request.logprobs = top.value_or(0);
   body.require("modalities", ChatJson::array({"text"}));
-  body.require("verbosity", "medium");
   body.object("prediction");  // predicted text changes the speed only
 }
 
 TextPrompt prompt_of(const BodyFields& body, const ChatJson& value, bool one_prompt) {
-  if (value.is_string() && !value.get_ref<const std::string&>().empty()) return {.text = value.get<std::string>()};
+  if (value.is_string()) return {.text = value.get<std::string>()};
   if (!value.empty() && is_token_list(value)) return {.tokens = value.get<std::vector<std::int32_t>>()};
-  if (value == "" || value.empty()) body.fail("prompt", "at least one token");
+  if (value.empty()) body.fail("prompt", "at least one token");
   body.fail("prompt",
             one_prompt ? "a string or a list of token ids" : "a string, a list of token ids, or a list of either");
 }
@@ -232,6 +237,11 @@ void read_counts(const BodyFields& body, Request& request, const RequestDefaults
     fields.flag("include_obfuscation");  // padding against eavesdroppers, which clients ignore
     fields.reject_the_rest();
   }
+  for (const auto& [name, is_given] : {std::pair{"return_token_ids", request.return_tokens},
+                                       {"prompt_logprobs", request.prompt_logprobs.has_value()}}) {
+    if (!request.stream || !is_given) continue;
+    throw RequestError(fmt::format("{} is for whole answers, but stream is true; expected one of them", name), name);
+  }
   if (request.stream && request.best_of > request.n) {
     throw RequestError("best_of chooses among whole texts, which a stream cannot; expected n or no stream", "best_of");
   }
@@ -241,6 +251,16 @@ void accept_metadata(const BodyFields& body) {
   const ChatJson* const metadata = body.object("metadata");
   const auto is_text = [](const ChatJson& value) { return value.is_string(); };
   if (metadata && !std::ranges::all_of(*metadata, is_text)) body.fail("metadata", "an object of strings");
+}
+
+void read_hints(const BodyFields& body, Request& request) {
+  if (const auto verbosity = body.text("verbosity")) {
+    const auto levels = {"low", "medium", "high"};
+    if (std::ranges::count(levels, *verbosity) == 0) body.fail("verbosity", "low, medium or high");
+  }
+  body.take_hints(
+      {"verbosity", "cache_prompt", "id_slot", "n_keep", "keep_alive", "priority", "request_id", "cache_salt"},
+      request.hints);
 }
 
 void accept_harmless(const BodyFields& body, const RequestDefaults& defaults) {
@@ -255,6 +275,40 @@ void accept_harmless(const BodyFields& body, const RequestDefaults& defaults) {
 }
 
 }  // namespace
+
+void read_ends(const BodyFields& body, Dialect dialect, Request& request) {
+  request.ignore_eos = body.flag("ignore_eos").value_or(false);
+  if (const ChatJson* const ids = body.find("stop_token_ids")) {
+    const bool fits = is_token_list(*ids) && ids->size() <= most_stop_tokens;
+    if (!fits) body.fail("stop_token_ids", fmt::format("a list of at most {} ids", most_stop_tokens));
+    request.stop_tokens = ids->get<std::vector<std::int32_t>>();
+  }
+  const std::string least = dialect == Dialect::sglang ? "min_new_tokens" : "min_tokens";
+  const std::string most = dialect == Dialect::sglang ? "max_new_tokens" : "max_tokens";
+  request.min_tokens = body.whole(least, 0, largest_whole).value_or(0);
+  if (request.min_tokens <= request.max_tokens) return;
+  body.fail(least, fmt::format("at most {}, the {}", request.max_tokens, most));
+}
+
+void read_penalty_range(const BodyFields& body, const Request& request) {
+  const ChatJson* const last = body.find("repeat_last_n");
+  if (!last) return;
+  if (!last->is_number_integer() || *last < -1) body.fail("repeat_last_n", "a whole number, -1 or more");
+  const SamplingOptions& sampling = request.sampling;
+  const bool penalizes =
+      sampling.repeat_penalty != 1 || sampling.presence_penalty != 0 || sampling.frequency_penalty != 0;
+  if (*last >= 0 && penalizes) body.fail("repeat_last_n", "-1, because penalties are for the whole text");
+}
+
+void require_no_other_sampling(const BodyFields& body) {
+  for (const char* const name : {"mirostat", "top_a", "xtc_probability", "top_n_sigma"}) body.require(name, 0);
+  for (const char* const name : {"tfs_z", "length_penalty"}) body.require(name, 1);
+  for (const char* const name : {"use_beam_search", "include_stop_str_in_output", "early_stopping"}) {
+    body.require(name, false);
+  }
+  for (const char* const name : {"skip_special_tokens", "detokenize", "penalize_newline"}) body.require(name, true);
+  body.flag("spaces_between_special_tokens");  // there are none in a text
+}
 
 RequestDefaults defaults_of(const GenerationArguments& arguments) {
   RequestDefaults defaults;
@@ -283,10 +337,14 @@ Request read_request(const ChatJson& object, bool chat, const RequestDefaults& d
     request.model = *model;
   }
   read_parameters(body, request);
-  request.ignore_eos = body.flag("ignore_eos").value_or(false);
+  read_ends(body, Dialect::openai, request);
+  read_penalty_range(body, request);
+  require_no_other_sampling(body);
+  read_prompt_facts(body, request);
   chat ? read_chat(body, request) : read_completion(body, request, defaults);
   read_constraints(body, request);
   read_counts(body, request, defaults);
+  read_hints(body, request);
   accept_harmless(body, defaults);
   body.reject_the_rest();
   return request;

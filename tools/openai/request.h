@@ -12,6 +12,7 @@
 #include "runtime/chat/message.h"
 #include "runtime/generate/sampling_options.h"
 #include "runtime/grammar/grammar.h"
+#include "tools/openai/body_fields.h"
 #include "tools/openai/tool_choice.h"
 #include "tools/options/generation_options.h"
 
@@ -55,6 +56,11 @@ struct Request : GenerationParameters {
   std::optional<std::size_t> logprobs{};     // log-probabilities of the tokens, with this many alternatives each
   std::size_t n = 1;                         // choices for each prompt
   std::size_t best_of = 1;                   // texts for each prompt, of which the best n are the choices
+  std::vector<std::int32_t> stop_tokens{};   // end the text, too, also if end tokens do not
+  std::size_t min_tokens = 0;                // end tokens and stop_tokens may come after these
+  std::optional<std::size_t> prompt_logprobs{};  // as `logprobs`, of the prompt; not of a stream
+  bool return_tokens = false;                    // the answer has the ids of prompt and text; not of a stream
+  std::vector<std::string> hints{};              // fields that were accepted, but change nothing here
   bool stream = false;
   bool include_usage = false;  // in a stream
 
@@ -67,12 +73,25 @@ RequestDefaults defaults_of(const GenerationArguments& arguments);
 // Returns a request that leaves everything open.
 Request request_with(const RequestDefaults& defaults);
 
+// Of a text; with each of them every token is compared.
+inline constexpr std::size_t most_stop_tokens = 1000;
+
+// What reads any API's fields into a request, by the names of the API. Throw RequestError.
+//
+// ignore_eos, stop_token_ids and the least number of tokens, after max_tokens was read.
+void read_ends(const BodyFields& body, Dialect dialect, Request& request);
+// repeat_last_n: penalties are for the whole text, or there are none.
+void read_penalty_range(const BodyFields& body, const Request& request);
+// Fields for steps of sampling that there are not here, which must be off.
+void require_no_other_sampling(const BodyFields& body);
+
 // Reads the body of a chat completion or a completion. It may have what OpenAI's API has and changes the text or its
 // form: model, messages or prompt, max_tokens, max_completion_tokens, temperature, top_p, stop, seed, presence_penalty,
 // frequency_penalty, logit_bias, tools, tool_choice, parallel_tool_calls, response_format, reasoning_effort, logprobs,
 // top_logprobs, echo, n, best_of, stream, stream_options; and top_k, min_p, typical_p, repeat_penalty, dry_*,
-// grammar, ignore_eos, plain_content, open_thinking and enable_thinking, also in chat_template_kwargs. Fields that
-// change nothing, such as `user`, `store` and `metadata`, are accepted. Throws RequestError for anything else and for
+// grammar, ignore_eos, stop_token_ids, min_tokens, prompt_logprobs, return_token_ids, plain_content, open_thinking and
+// enable_thinking, also in chat_template_kwargs. Fields that change nothing, such as `user`, `store` and `metadata`,
+// are accepted. Throws RequestError for anything else and for
 // values of another type or out of range, naming the field.
 Request read_request(const ChatJson& body, bool chat, const RequestDefaults& defaults);
 

@@ -7,6 +7,7 @@
 
 #include "runtime/chat/conversation_prompt.h"
 #include "runtime/chat/message_json.h"
+#include "runtime/constraint/least_tokens.h"
 #include "runtime/engine/pack.h"
 #include "runtime/engine/thread_team.h"
 #include "tools/openai/request_error.h"
@@ -131,6 +132,7 @@ MarkedText TextModel::chat_prompt(const Request& request, std::time_t now) const
 void TextModel::set_prompt(TextTask& task, const Request& request, const TextPrompt* prompt, std::time_t now) const {
   if (prompt) {
     task.prompt = prompt->tokens.empty() ? llm_.tokenizer->encode(prompt->text) : prompt->tokens;
+    if (task.prompt.empty()) task.prompt = llm_.tokenizer->encode_prompt("");  // the start of any text
     return;
   }
   MarkedText text = chat_prompt(request, now);
@@ -199,10 +201,14 @@ TextTask TextModel::task_of(const Request& request, const TextPrompt* prompt, st
   GenerateOptions& options = task.options;
   options = llm_.generate_options(request, request.chat);
   if (request.calls == CallRule::single && !request.tools.empty()) options.stop.emplace_back(answer_tags.back());
+  options.end_tokens.insert(options.end_tokens.end(), request.stop_tokens.begin(), request.stop_tokens.end());
   options.constraint = constraint_of(request);
-  options.scores = request.logprobs;
+  if (request.min_tokens > 0) {
+    options.constraint = with_least_tokens(request.min_tokens, std::move(options.constraint));
+  }
+  options.scores = std::max(request.logprobs, request.prompt_logprobs);
   if (request.best_of > request.n && !options.scores) options.scores = 0;
-  options.score_prompt = request.echo && request.logprobs;
+  options.score_prompt = (request.echo && request.logprobs) || request.prompt_logprobs;
   task.capacity = std::min(positions, task.prompt.size() + request.max_tokens);
   task.forced = is_forced(request.calls);
   task.only_function = request.only_function;

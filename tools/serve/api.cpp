@@ -377,7 +377,19 @@ Request Api::request_of(const ChatJson& body, bool chat) const {
 
 void Api::complete(const ApiRequest& given, const Answer& answer, bool chat) {
   const std::shared_ptr<ServedModel> served = model_of(given.body, answer);
-  Completion::start(served->model, served->engine, request_of(given.body, chat), take_seeds(), answer);
+  Request request = request_of(given.body, chat);
+  take_hints()(request.hints);
+  Completion::start(served->model, served->engine, std::move(request), take_seeds(), answer);
+}
+
+TakeHints Api::take_hints() {
+  return [this](const std::vector<std::string>& hints) {
+    if (!options_.notice) return;
+    const std::lock_guard lock(mutex_);
+    for (const std::string& hint : hints) {
+      if (hints_.insert(hint).second) options_.notice(hint);
+    }
+  };
 }
 
 TakeSeeds Api::take_seeds() {
@@ -481,7 +493,7 @@ void Api::apply_template(const ApiRequest& request, const Answer& answer) {
 
 void Api::generate(const ApiRequest& request, const Answer& answer) {
   const std::shared_ptr<ServedModel> served = models_.only();
-  start_rollout(served->model, served->engine, request.body, take_seeds(), answer);
+  start_rollout(served->model, served->engine, request.body, take_seeds(), take_hints(), answer);
 }
 
 // Returns the path of the checkpoint without links. Throws RequestError if the client may not name it.
@@ -556,7 +568,8 @@ void Api::flush_cache(const ApiRequest& request, const Answer& answer) {
 
 void Api::ollama(const ApiRequest& request, const Answer& answer, OllamaRoute route) {
   const std::shared_ptr<ServedModel> served = models_.get(ollama_model_name(request.body), answer->gone());
-  start_ollama(route, served->model, served->engine, request.body, options_.defaults, take_seeds(), answer);
+  start_ollama(route, served->model, served->engine, request.body, options_.defaults, take_seeds(), take_hints(),
+               answer);
 }
 
 void Api::ollama_chat(const ApiRequest& request, const Answer& answer) {

@@ -12,6 +12,7 @@
 #include <memory>
 #include <mutex>
 #include <optional>
+#include <set>
 #include <string>
 #include <utility>
 #include <vector>
@@ -54,6 +55,8 @@ struct ApiOptions {
   std::chrono::milliseconds stuck_after{30'000};       // without progress; then /health fails
   // Gets what only the operator may know: why a file that a client named cannot be read. Empty: nobody does.
   std::function<void(const std::string&)> log{};
+  // Gets the name of a field that requests have and that changes nothing, once. Empty: nobody does.
+  std::function<void(const std::string&)> notice{};
 };
 
 struct ApiRequest;
@@ -126,6 +129,7 @@ class Api {
   std::string stuck_reason() const;
   ChatJson model_json(const ModelShelf::Listed& model) const;
   TakeSeeds take_seeds();
+  TakeHints take_hints();
 
   ModelShelf& models_;
   ApiOptions options_;
@@ -140,6 +144,7 @@ class Api {
   std::condition_variable prepared_;
   std::list<Work*> preparing_;
   std::size_t waiting_bytes_ = 0;  // of the bodies of all Work
+  std::set<std::string> hints_;    // that `notice` has got
 
   std::atomic<bool> waits_for_engine_ = false;  // the thread of brief tasks does: the engine explains its silence
   // Prepare requests: those that take long, and beside them small ones in order. The brief tasks end first, because

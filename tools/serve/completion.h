@@ -56,6 +56,9 @@ class AnswerChunks {
 // Gives seeds to that many texts of a request: returns the first, after which the others count up.
 using TakeSeeds = std::function<std::uint64_t(std::size_t texts)>;
 
+// Gets the hints of a request, once it is read.
+using TakeHints = std::function<void(const std::vector<std::string>& hints)>;
+
 // One answer to a chat completion or a completion, from the request to its last byte: gives the texts to the engine and
 // writes what becomes of them, as a whole or as a stream.
 class Completion {

@@ -31,29 +31,16 @@ struct OllamaRequest {
   bool only_loads = false;  // there is nothing to answer
 };
 
-// Ollama penalises the last tokens only, unless it is told otherwise.
-void check_penalties(const BodyFields& fields, const SamplingOptions& sampling) {
-  const ChatJson* const last = fields.find("repeat_last_n");
-  if (!last) return;
-  if (!last->is_number_integer() || *last < -1) fields.fail("repeat_last_n", "a whole number, -1 or more");
-  const bool penalizes =
-      sampling.repeat_penalty != 1 || sampling.presence_penalty != 0 || sampling.frequency_penalty != 0;
-  if (*last >= 0 && penalizes) fields.fail("repeat_last_n", "-1, because penalties are for the whole text");
-}
-
 void read_options(const ChatJson& object, Request& request) {
   BodyFields fields(object, "options");
   fields.read_parameters(request, Dialect::ollama);
-  check_penalties(fields, request.sampling);
+  read_penalty_range(fields, request);  // Ollama penalises the last tokens only, unless it is told otherwise
   if (const auto context = fields.whole("num_ctx", 1, largest_whole)) request.context = *context;
-  fields.require("mirostat", 0);
-  fields.require("tfs_z", 1);
-  fields.require("penalize_newline", true);
+  require_no_other_sampling(fields);
   // Of the machine, or without effect here: prompts are never cut, and mirostat is off.
-  for (const char* const name : {"num_keep", "num_batch", "num_gpu", "main_gpu", "num_thread", "numa", "use_mmap",
-                                 "use_mlock", "low_vram", "mirostat_tau", "mirostat_eta"}) {
-    fields.find(name);
-  }
+  fields.take_hints({"num_keep", "num_batch", "num_gpu", "main_gpu", "num_thread", "numa", "use_mmap", "use_mlock",
+                     "low_vram", "mirostat_tau", "mirostat_eta"},
+                    request.hints);
   fields.reject_the_rest();
 }
 
@@ -175,7 +162,7 @@ OllamaRequest read_ollama(OllamaRoute route, const ChatJson& object, const Reque
   read_think(body, request.text);
   read_logprobs(body, request.text);
   route == OllamaRoute::chat ? read_chat(body, request) : read_prompt(body, request, model.tokenizer());
-  body.find("keep_alive");  // models stay until others need the memory
+  body.take_hints({"keep_alive"}, request.text.hints);  // models stay until others need the memory
   body.reject_the_rest();
   if (!model.has_name(ollama_model_name(object))) request.model = model.names().front();
   return request;
@@ -327,8 +314,10 @@ class OllamaAnswer {
 }  // namespace
 
 void start_ollama(OllamaRoute route, const TextModel& model, EngineThread& engine, const ChatJson& body,
-                  const RequestDefaults& defaults, const TakeSeeds& take_seeds, std::shared_ptr<HttpAnswer> answer) {
+                  const RequestDefaults& defaults, const TakeSeeds& take_seeds, const TakeHints& take_hints,
+                  std::shared_ptr<HttpAnswer> answer) {
   OllamaRequest request = read_ollama(route, body, defaults, model);
+  take_hints(request.text.hints);
   OllamaAnswer::start(std::make_shared<OllamaAnswer>(route, model, std::move(request), std::move(answer)), engine,
                       take_seeds);
 }

@@ -22,7 +22,8 @@ enum class OllamaRoute { chat, generate };
 // Throws RequestError for a field that would change the text and is not supported, naming it as Ollama does, and
 // LongWork before it takes seeds.
 void start_ollama(OllamaRoute route, const TextModel& model, EngineThread& engine, const ChatJson& body,
-                  const RequestDefaults& defaults, const TakeSeeds& take_seeds, std::shared_ptr<HttpAnswer> answer);
+                  const RequestDefaults& defaults, const TakeSeeds& take_seeds, const TakeHints& take_hints,
+                  std::shared_ptr<HttpAnswer> answer);
 
 std::string ollama_error_body(const RequestError& error);
 

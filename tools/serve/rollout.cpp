@@ -20,7 +20,6 @@ constexpr std::size_t most_texts_of_rollout = 65536;
 // What a rollout asks for beyond a completion.
 struct RolloutRequest {
   Request texts;
-  std::vector<std::int32_t> stop_tokens;
   bool is_list = false;  // the answer is a list
   bool with_texts = false;
 };
@@ -51,16 +50,9 @@ void read_sampling_params(const ChatJson& object, RolloutRequest& request) {
   request.texts.max_tokens = 128;
   fields.read_parameters(request.texts, Dialect::sglang);
   request.texts.n = request.texts.best_of = fields.whole("n", 1, 1024).value_or(1);
-  request.texts.ignore_eos = fields.flag("ignore_eos").value_or(false);
-  if (const ChatJson* const ids = fields.find("stop_token_ids")) {
-    const bool fits = is_token_list(*ids) && ids->size() <= most_stop_tokens;
-    if (!fits) fields.fail("stop_token_ids", fmt::format("a list of at most {} ids", most_stop_tokens));
-    request.stop_tokens = ids->get<std::vector<std::int32_t>>();
-  }
-  fields.require("skip_special_tokens", true);
-  fields.flag("spaces_between_special_tokens");
+  read_ends(fields, Dialect::sglang, request.texts);
+  require_no_other_sampling(fields);
   fields.require("no_stop_trim", false);
-  fields.require("min_new_tokens", 0);
   fields.reject_the_rest();
 }
 
@@ -78,6 +70,7 @@ RolloutRequest read_rollout(const ChatJson& object) {
   body.require("logprob_start_len", -1);
   body.require("stream", false);
   body.text("rid");
+  body.take_hints({"priority"}, request.texts.hints);
   body.reject_the_rest();
   request.is_list = request.is_list || request.texts.n > 1;
   if (request.texts.text_count() > most_texts_of_rollout) {
@@ -95,8 +88,6 @@ class Rollout {
   static void start(const std::shared_ptr<Rollout>& rollout, EngineThread& engine, const TakeSeeds& take_seeds) {
     std::vector<TextJob> jobs;
     for (TextTask& task : rollout->tasks(take_seeds(rollout->request_.texts.text_count()))) {
-      std::vector<std::int32_t>& ends = task.options.end_tokens;
-      ends.insert(ends.end(), rollout->request_.stop_tokens.begin(), rollout->request_.stop_tokens.end());
       const std::size_t index = jobs.size();
       rollout->prompt_tokens_.push_back(task.prompt.size());
       jobs.push_back({
@@ -186,8 +177,10 @@ class Rollout {
 }  // namespace
 
 void start_rollout(const TextModel& model, EngineThread& engine, const ChatJson& body, const TakeSeeds& take_seeds,
-                   std::shared_ptr<HttpAnswer> answer) {
-  Rollout::start(std::make_shared<Rollout>(model, read_rollout(body), std::move(answer)), engine, take_seeds);
+                   const TakeHints& take_hints, std::shared_ptr<HttpAnswer> answer) {
+  RolloutRequest request = read_rollout(body);
+  take_hints(request.texts.hints);
+  Rollout::start(std::make_shared<Rollout>(model, std::move(request), std::move(answer)), engine, take_seeds);
 }
 
 }  // namespace minimind

@@ -11,14 +11,11 @@
 
 namespace minimind {
 
-// Of a text; with each of them every token is compared.
-inline constexpr std::size_t most_stop_tokens = 1000;
-
 // Answers SGLang's /generate, which MiniMind's trainer/rollout_engine.py calls: texts of prompts that are ids, with the
 // ids of their tokens and, with return_logprob, log-probabilities. `body` has input_ids (a list of ids, or a list of
 // such lists) or text (one or a list), sampling_params with SGLang's names and defaults, return_logprob,
 // top_logprobs_num and return_text_in_logprobs. Throws RequestError.
 void start_rollout(const TextModel& model, EngineThread& engine, const ChatJson& body, const TakeSeeds& take_seeds,
-                   std::shared_ptr<HttpAnswer> answer);
+                   const TakeHints& take_hints, std::shared_ptr<HttpAnswer> answer);
 
 }  // namespace minimind

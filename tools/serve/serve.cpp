@@ -120,6 +120,10 @@ void confine(const ServeCommand& command) {
   }
 }
 
+void note_hint(const std::string& field) {
+  note("requests have {}, which changes nothing here", field);
+}
+
 ModelShelf::Settings shelf_settings(const ServeCommand& command) {
   return {.arguments = command,
           .chat_template = command.chat_template,
@@ -140,7 +144,8 @@ ApiOptions api_options(const ServeCommand& command) {
           .text = command.text_kb << 10,
           .weights_folders = weights_folders(command),
           .stuck_after = std::chrono::seconds(command.stuck_seconds),
-          .log = log_reason};
+          .log = log_reason,
+          .notice = command.run.quiet ? nullptr : note_hint};
 }
 
 HttpSettings http_settings(const ServeCommand& command) {

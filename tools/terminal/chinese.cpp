@@ -54,6 +54,7 @@ constexpr Translation texts[] = {
     Translation{"a request names the model {}, and gets the only one, {}", "有请求指定模型 {}，由唯一的模型 {} 回答"},
     Translation{"requests name over {} other models; further names are not logged",
                 "请求指定的其他模型名称超过 {} 个；不再记录更多名称"},
+    Translation{"requests have {}, which changes nothing here", "请求带有 {}，在此不起任何作用"},
     Translation{"not served: {}; replace the file or move it out of the folder",
                 "未列入模型：{}；请替换该文件，或将其移出文件夹"},
     Translation{"serving at {}", "服务地址：{}"},

@@ -380,7 +380,7 @@ TEST_F(Batch, NamesTheFieldThatIsWrong) {
       {R"({"prompt": "a", "stream": true})", "stream"},
       {R"({"prompt": "a", "tempreature": 1})", "tempreature"},
       {R"({"prompt": [1, -1]})", "prompt"},
-      {R"({"prompt": ""})", "prompt"},
+      {R"({"prompt": []})", "prompt"},
       {R"({"messages": [{"role": "user", "content": "a"}], "tool_choice": "required"})", "tool_choice"},
       {R"({"messages": [{"role": "user", "content": "a"}], "response_format": {"type": "xml"}})", "response_format"},
       {R"({"method": "POST", "url": "/v1/embeddings", "body": {}})", "url"},

@@ -34,7 +34,8 @@ const RequestJson& full_chat() {
       "tool_choice": {"type": "function", "function": {"name": "f"}}, "parallel_tool_calls": false,
       "reasoning_effort": "none", "open_thinking": false, "plain_content": true, "chat_template_kwargs": {"enable_thinking": false},
       "n": 2, "stream": true, "stream_options": {"include_usage": true}, "user": "u", "store": false,
-      "metadata": {}, "modalities": ["text"], "verbosity": "medium", "service_tier": "auto"})");
+      "metadata": {}, "modalities": ["text"], "verbosity": "low", "service_tier": "auto", "stop_token_ids": [3],
+      "min_tokens": 2, "skip_special_tokens": true, "repeat_last_n": -1, "cache_prompt": true})");
   return body;
 }
 
@@ -83,11 +84,20 @@ TEST(Request, ReadsEveryField) {
   EXPECT_EQ(chat.think, false);
   EXPECT_EQ(chat.n, 2u);
   EXPECT_TRUE(chat.stream && chat.include_usage);
+  EXPECT_EQ(chat.stop_tokens, std::vector<std::int32_t>{3});
+  EXPECT_EQ(chat.min_tokens, 2u);
+  EXPECT_EQ(chat.hints, (std::vector<std::string>{"verbosity", "cache_prompt"}));
   const Request completion = read_request(full_completion(), false, defaults());
   EXPECT_EQ(completion.prompts.size(), 2u);
   EXPECT_EQ(completion.prompts[0].tokens, (std::vector<std::int32_t>{1, 2}));
   EXPECT_EQ(completion.best_of, 3u);
   EXPECT_TRUE(completion.echo);
+}
+
+TEST(Request, ALengthOfMinusOneIsNoLimitButTheContext) {
+  for (const char* const name : {"max_tokens", "max_completion_tokens"}) {
+    EXPECT_EQ(read_request({{"prompt", "a"}, {name, -1}}, false, defaults()).max_tokens, largest_whole);
+  }
 }
 
 TEST(Request, FieldsThatAreNullCountAsMissing) {

@@ -683,7 +683,14 @@ TEST_F(ApiTest, NamesTheFieldThatIsWrong) {
       {chat_path, with(R"("seed": "a")"), "seed"},
       {chat_path, with(R"("stop": 3)"), "stop"},
       {chat_path, with(R"("max_tokens": 0)"), "max_tokens"},
-      {chat_path, with(R"("max_completion_tokens": -1)"), "max_completion_tokens"},
+      {chat_path, with(R"("max_completion_tokens": -2)"), "max_completion_tokens"},
+      {chat_path, with(R"("min_tokens": 17)"), "min_tokens"},
+      {chat_path, with(R"("stop_token_ids": 1)"), "stop_token_ids"},
+      {chat_path, with(R"("repeat_penalty": 1.1, "repeat_last_n": 64)"), "repeat_last_n"},
+      {chat_path, with(R"("use_beam_search": true)"), "use_beam_search"},
+      {chat_path, with(R"("verbosity": "much")"), "verbosity"},
+      {chat_path, with(R"("stream": true, "return_token_ids": true)"), "return_token_ids"},
+      {chat_path, with(R"("stream": true, "prompt_logprobs": 0)"), "prompt_logprobs"},
       {chat_path, with(R"("max_tokens": 1, "max_completion_tokens": 2)"), "max_tokens"},
       {chat_path, with(R"("logit_bias": {"a": 1})"), "logit_bias"},
       {chat_path, with(R"("logit_bias": {"999999": 1})"), "logit_bias"},
@@ -718,7 +725,7 @@ TEST_F(ApiTest, NamesTheFieldThatIsWrong) {
       {chat_path, "[]", ""},
       {chat_path, "{", ""},
       {path, "{}", "prompt"},
-      {path, R"({"prompt": ""})", "prompt"},
+      {path, R"({"prompt": [[]]})", "prompt"},
       {path, R"({"prompt": []})", "prompt"},
       {path, R"({"prompt": ["a", 1]})", "prompt"},
       {path, R"({"prompt": [1, "a"]})", "prompt"},
@@ -817,6 +824,92 @@ TEST_F(ApiTest, AcceptsFieldsThatChangeNothing) {
                       {"reasoning_effort", "none"},
                       {"response_format", {{"type", "text"}}}};
   EXPECT_EQ(chat(harmless)->json()["choices"], plain);
+}
+
+TEST_F(ApiTest, NamesFieldsThatChangeNothingOnce) {
+  ApiOptions own = options();
+  std::vector<std::string> notices;
+  own.notice = [&](const std::string& field) { notices.push_back(field); };
+  Api api_with_notices(models, std::move(own));
+  const Json hints{{"cache_prompt", true}, {"priority", 3}, {"verbosity", "high"}, {"user", "u"}};
+  const Json body = Json{{"prompt", "a"}, {"max_tokens", 1}} | hints;
+  for (int i = 0; i < 2; ++i) {
+    const auto answer = post_to(api_with_notices, "/v1/completions", body.dump());
+    ASSERT_TRUE(answer->wait());
+    EXPECT_EQ(answer->status(), 200) << answer->body();
+  }
+  EXPECT_EQ(notices, (std::vector<std::string>{"verbosity", "cache_prompt", "priority"}));
+  EXPECT_TRUE(post_to(api_with_notices, "/api/generate",
+                      R"({"model": "m", "prompt": "", "keep_alive": "5m", "options": {"num_gpu": 1}})")
+                  ->wait());
+  EXPECT_EQ(notices.size(), 5u);
+  EXPECT_EQ(notices[3], "options.num_gpu");
+}
+
+TEST_F(ApiTest, NoEndTokenComesBeforeTheLeastTokens) {
+  const std::string end = std::to_string(demo_model().llm().end_tokens().front());
+  const Json ending{{"logit_bias", {{end, 1000}}}, {"return_token_ids", true}};
+  EXPECT_EQ(chat(ending)->json()["choices"][0]["token_ids"].size(), 1u);
+  for (const Json& grammar : {Json(nullptr), Json("root ::= .*")}) {
+    const Json choice = chat(ending | Json{{"min_tokens", 5}, {"grammar", grammar}})->json()["choices"][0];
+    EXPECT_EQ(choice["token_ids"].size(), 6u) << choice;
+    EXPECT_EQ(choice["finish_reason"], "stop");
+  }
+  const Json short_choice =
+      chat(ending | Json{{"min_tokens", 5}, {"grammar", R"(root ::= "a")"}})->json()["choices"][0];
+  EXPECT_EQ(short_choice["message"]["content"], "a") << "nothing else may follow";
+  const Json rollout{
+      {"input_ids", {7}},
+      {"sampling_params", {{"min_new_tokens", 5}, {"max_new_tokens", 20}, {"stop_token_ids", Json::array()}}}};
+  EXPECT_GE(post_and_wait("/generate", rollout)->json()["output_ids"].size(), 5u);
+}
+
+TEST_F(ApiTest, StopTokensEndATextOfAnyApi) {
+  const Json whole = complete({{"temperature", 0}, {"return_token_ids", true}})->json()["choices"][0];
+  const Json stop = whole["token_ids"][4];
+  const std::size_t length = std::ranges::find(whole["token_ids"], stop) - whole["token_ids"].begin() + 1;
+  for (const bool ignore : {false, true}) {
+    const Json cut =
+        complete({{"temperature", 0}, {"return_token_ids", true}, {"stop_token_ids", {stop}}, {"ignore_eos", ignore}})
+            ->json()["choices"][0];
+    EXPECT_EQ(cut["token_ids"].size(), length) << cut;
+    EXPECT_EQ(cut["finish_reason"], "stop");
+    EXPECT_TRUE(whole["text"].get<std::string>().starts_with(cut["text"].get<std::string>()));
+  }
+}
+
+TEST_F(ApiTest, GivesTheTokensAndScoresOfThePrompt) {
+  const Json prompt = post_and_wait("/tokenize", {{"content", "床前明月光，"}})->json()["tokens"];
+  const Json fields{
+      {"return_token_ids", true}, {"prompt_logprobs", 2}, {"logprobs", 1}, {"max_tokens", 3}, {"temperature", 0}};
+  const Json choice = complete(fields)->json()["choices"][0];
+  const Json echoed = complete({{"echo", true}, {"logprobs", 1}, {"max_tokens", 3}, {"temperature", 0}})
+                          ->json()["choices"][0]["logprobs"];
+  EXPECT_EQ(choice["prompt_token_ids"], prompt);
+  EXPECT_EQ(choice["token_ids"].size(), 3u);
+  ASSERT_EQ(choice["prompt_logprobs"].size(), prompt.size());
+  EXPECT_TRUE(choice["prompt_logprobs"][0].is_null());
+  for (std::size_t i = 1; i < prompt.size(); ++i) {
+    const Json& tokens = choice["prompt_logprobs"][i];
+    EXPECT_GE(tokens.size(), 2u);
+    EXPECT_EQ(tokens.begin().value()["rank"], 1);
+    EXPECT_EQ(tokens[prompt[i].dump()]["logprob"], echoed["token_logprobs"][i]);
+    EXPECT_EQ(tokens[prompt[i].dump()]["decoded_token"], echoed["tokens"][i]);
+  }
+  EXPECT_LE(choice["logprobs"]["top_logprobs"][0].size(), 1u) << "one alternative, which is the token";
+  const Json whole_chat = chat({{"return_token_ids", true}, {"prompt_logprobs", 0}, {"max_tokens", 2}})->json();
+  EXPECT_EQ(whole_chat["prompt_token_ids"].size(), whole_chat["usage"]["prompt_tokens"]);
+  EXPECT_EQ(whole_chat["prompt_logprobs"].size(), whole_chat["usage"]["prompt_tokens"]);
+  EXPECT_TRUE(whole_chat["choices"][0]["logprobs"].is_null());
+}
+
+TEST_F(ApiTest, AnEmptyPromptIsTheStartOfAText) {
+  const Json bos = Json::array({*demo_model().tokenizer().bos_id()});
+  for (const Json& prompt : {Json(""), Json::array({""})}) {
+    EXPECT_EQ(complete({{"prompt", prompt}, {"return_token_ids", true}})->json()["choices"][0]["prompt_token_ids"],
+              bos);
+  }
+  EXPECT_EQ(post_and_wait("/generate", {{"text", ""}})->status(), 200);
 }
 
 TEST_F(ApiTest, RollsOutAsSglangDoes) {
@@ -1322,8 +1415,9 @@ TEST_F(ApiTest, GivesLogProbabilitiesInOllamasWay) {
       for (const Json& token : parsed["logprobs"]) streamed.push_back(token);
     }
     EXPECT_EQ(streamed, whole["logprobs"]);
-    EXPECT_FALSE(
-        post_and_wait(path, body | more | Json{{"logprobs", false}, {"top_logprobs", 0}})->json().contains("logprobs"));
+    EXPECT_FALSE(post_and_wait(path, body | more | Json{{"logprobs", false}, {"top_logprobs", 0}, {"stream", false}})
+                     ->json()
+                     .contains("logprobs"));
     EXPECT_EQ(post_and_wait(path, body | more | Json{{"logprobs", false}})->status(), 400);
   }
 }
