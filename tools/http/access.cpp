@@ -143,7 +143,7 @@ HttpHeaders HttpAccess::cors_headers(const HttpRequest& request) const {
   const std::string* origin = request.header("origin");
   if (origin && allows_origin(*origin)) {
     headers.emplace_back("Access-Control-Allow-Origin", any ? "*" : *origin);
-    headers.emplace_back("Access-Control-Expose-Headers", "Retry-After");
+    headers.emplace_back("Access-Control-Expose-Headers", "Retry-After, X-Request-Id");
   }
   if (!any) headers.emplace_back("Vary", "Origin");
   return headers;

@@ -5,8 +5,11 @@
 #include <sys/socket.h>
 
 #include <algorithm>
+#include <atomic>
 #include <cerrno>
+#include <cstdint>
 #include <exception>
+#include <random>
 #include <utility>
 
 #include "tools/http/head.h"
@@ -22,6 +25,18 @@ constexpr std::size_t largest_read_ahead = std::size_t{64} << 10;  // bytes of r
 constexpr auto linger_time = 2s;
 constexpr auto short_linger_time = 200ms;  // while the server stops
 constexpr auto grace = 250ms;              // for the answer of a client that sends nothing more, and may be gone
+
+constexpr std::size_t longest_id = 128;
+
+// The client's own id, so that its log and the server's can be compared; a new one if it has none or an unsuitable one.
+std::string request_id_of(const HttpRequest& request) {
+  const std::string* const given = request.header("x-request-id");
+  const auto is_visible = [](char c) { return c > ' ' && c < 0x7f; };
+  if (given && !given->empty() && given->size() <= longest_id && std::ranges::all_of(*given, is_visible)) return *given;
+  static const unsigned start = std::random_device{}();
+  static std::atomic<std::uint64_t> count = 0;
+  return fmt::format("req-{:08x}-{}", start, ++count);
+}
 
 }  // namespace
 
@@ -148,7 +163,9 @@ bool HttpConnection::accept_head() {
   method_ = is_head_ ? "HEAD" : request.method;
   path_ = reader_->logged_path();
   closes_ = !reader_->keeps_alive();
-  cors_ = shared_.access.cors_headers(request);
+  own_fields_ = shared_.access.cors_headers(request);
+  id_ = request_id_of(request);
+  own_fields_.emplace_back("X-Request-Id", id_);
   if (shared_.stopping) {
     fail({503, "server_stopping", "server: is stopping; try again later"}, {{"Retry-After", "1"}});
     return false;
@@ -235,7 +252,7 @@ void HttpConnection::send_whole(const HttpAnswerBuffer::Taken& taken) {
   status_ = taken.status;
   closes_ = closes_ || shared_.stopping || is_ended_;
   HttpHeaders fields = taken.extra;
-  fields.insert(fields.end(), cors_.begin(), cors_.end());
+  fields.insert(fields.end(), own_fields_.begin(), own_fields_.end());
   append(http_head({taken.status, taken.content_type, taken.bytes.size(), is_http_1_1_, closes_}, fields));
   const bool has_no_body = is_head_ || taken.status == 204 || taken.status == 304;
   if (!has_no_body) {
@@ -251,7 +268,7 @@ void HttpConnection::send_pieces(const HttpAnswerBuffer::Taken& taken) {
   if (status_ == 0) {
     status_ = taken.status;
     closes_ = closes_ || shared_.stopping || is_ended_ || !is_http_1_1_;
-    append(http_head({taken.status, taken.content_type, std::nullopt, is_http_1_1_, closes_}, cors_));
+    append(http_head({taken.status, taken.content_type, std::nullopt, is_http_1_1_, closes_}, own_fields_));
   }
   if (!taken.bytes.empty()) {
     if (is_head_) {
@@ -319,9 +336,10 @@ void HttpConnection::begin_request() {
   reader_ = std::make_unique<HttpReader>(shared_.settings.request);
   state_ = State::head;
   has_begun_ = awaits_continue_ = is_head_ = false;
-  cors_.clear();
+  own_fields_.clear();
   method_.clear();
   path_.clear();
+  id_.clear();
   deadline_ = Clock::now() + shared_.settings.idle_timeout;
   if (in_.empty()) in_.shrink_to_fit();
 }
@@ -339,7 +357,7 @@ void HttpConnection::fail(const HttpFailure& failure, HttpHeaders fields) {
     path_ = reader_->logged_path();
   }
   const std::string body = http_error_body(failure);
-  fields.insert(fields.end(), cors_.begin(), cors_.end());
+  fields.insert(fields.end(), own_fields_.begin(), own_fields_.end());
   append(http_head({failure.status, "application/json", body.size(), true, true}, fields));
   status_ = failure.status;
   sent_body_ = 0;
@@ -422,8 +440,9 @@ void HttpConnection::close() {
 
 void HttpConnection::log(std::string_view remark) {
   if (std::exchange(is_logged_, true) || !shared_.settings.log) return;
-  shared_.settings.log(
-      http_log_line({began_, client_, method_, path_, status_, sent_body_, Clock::now() - request_time_, remark}));
+  const HttpLogEntry entry{began_, client_, method_, path_, status_, sent_body_, Clock::now() - request_time_,
+                           remark, id_};
+  shared_.settings.log(shared_.settings.log_is_json ? http_log_json(entry) : http_log_line(entry));
 }
 
 }  // namespace minimind

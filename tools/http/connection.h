@@ -117,8 +117,8 @@ class HttpConnection final : public HttpAnswered, public std::enable_shared_from
   std::shared_ptr<HttpAnswerBuffer> answer_;
   std::chrono::system_clock::time_point began_;
   Time request_time_;
-  HttpHeaders cors_;
-  std::string method_, path_;  // for the log
+  HttpHeaders own_fields_;          // of the answer, for the request's page and its id
+  std::string method_, path_, id_;  // for the log
   int status_ = 0;
   std::size_t sent_body_ = 0;
   bool is_http_1_1_ = true, is_head_ = false, closes_ = false;

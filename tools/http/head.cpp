@@ -39,21 +39,6 @@ constexpr std::array reasons = {
     Reason{505, "HTTP Version Not Supported"},
 };
 
-std::string json_string(std::string_view text) {
-  std::string json = "\"";
-  for (const char c : text) {
-    if (c == '"' || c == '\\') {
-      json += '\\';
-      json += c;
-    } else if (static_cast<unsigned char>(c) < 0x20) {
-      json += fmt::format("\\u{:04x}", static_cast<int>(c));
-    } else {
-      json += c;
-    }
-  }
-  return json + '"';
-}
-
 // Returns the time as HTTP writes it, in English regardless of the locale: "Sun, 06 Nov 1994 08:49:37 GMT".
 std::string date() {
   constexpr std::array days = {"Sun", "Mon", "Tue", "Wed", "Thu", "Fri", "Sat"};
@@ -85,6 +70,21 @@ std::string_view http_reason(int status) {
   const auto found =
       std::find_if(reasons.begin(), reasons.end(), [status](const Reason& reason) { return reason.status == status; });
   return found == reasons.end() ? std::string_view("Unknown") : found->text;
+}
+
+std::string json_string(std::string_view text) {
+  std::string json = "\"";
+  for (const char c : text) {
+    if (c == '"' || c == '\\') {
+      json += '\\';
+      json += c;
+    } else if (static_cast<unsigned char>(c) < 0x20) {
+      json += fmt::format("\\u{:04x}", static_cast<int>(c));
+    } else {
+      json += c;
+    }
+  }
+  return json + '"';
 }
 
 std::string http_error_body(const HttpFailure& failure) {

@@ -22,6 +22,9 @@ std::string_view http_reason(int status);
 // Returns the failure as a body in the shape of OpenAI's errors: {"error": {"message", "type", "param", "code"}}.
 std::string http_error_body(const HttpFailure& failure);
 
+// Returns a string of JSON, with its quotes.
+std::string json_string(std::string_view text);
+
 // The status line and header fields of an answer.
 struct HttpHead {
   int status = 200;

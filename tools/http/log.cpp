@@ -4,6 +4,8 @@
 
 #include <ctime>
 
+#include "tools/http/head.h"
+
 namespace minimind {
 namespace {
 
@@ -32,6 +34,17 @@ std::string shown(std::string_view text) {
 }
 
 }  // namespace
+
+std::string http_log_json(const HttpLogEntry& entry) {
+  const auto text = [](std::string_view part) { return part.empty() ? "null" : json_string(shown(part)); };
+  const double milliseconds = std::chrono::duration<double, std::milli>(entry.took).count();
+  return fmt::format(
+      R"({{"time": "{}", "client": {}, "method": {}, "path": {}, "status": {}, "bytes": {}, "ms": {:.1f}, )"
+      R"("request_id": {}, "remark": {}}})",
+      timestamp(entry.time), text(entry.client), text(entry.method), text(entry.path),
+      entry.status == 0 ? "null" : std::to_string(entry.status), entry.bytes, milliseconds, text(entry.id),
+      text(entry.remark));
+}
 
 std::string http_log_line(const HttpLogEntry& entry) {
   const double milliseconds = std::chrono::duration<double, std::milli>(entry.took).count();

@@ -225,7 +225,7 @@ class HttpServer::Server {
       is_any_full = is_any_full || connection->is_full();
     }
     for (const std::size_t i : std::exchange(paused_, {})) wait_to_accept(i);
-    if (shared_.stopping && now >= stop_by_) return stop_now();
+    if (shared_.stopping && now >= stop_by_ && !takes_last_words()) return stop_now();
     if (!connections_.empty()) tick_within(is_any_full ? short_tick : usual_tick);
   }
 
@@ -239,6 +239,15 @@ class HttpServer::Server {
     if (settings_.on_stop) settings_.on_stop();
     if (connections_.empty()) return loop_.stop();
     tick_within(std::min<Clock::duration>(usual_tick, settings_.drain));
+  }
+
+  // Lets the handler end the answers under way, once. Returns false if it had its time.
+  bool takes_last_words() {
+    if (!settings_.on_drained || std::exchange(is_drained_, true)) return false;
+    for (const auto& connection : all_connections()) was_cut_off_ = was_cut_off_ || connection->is_answering();
+    stop_by_ = Clock::now() + settings_.last_words;
+    settings_.on_drained();
+    return true;
   }
 
   void stop_now() {
@@ -273,6 +282,7 @@ class HttpServer::Server {
   std::unordered_map<HttpConnection*, std::shared_ptr<HttpConnection>> connections_;
   std::atomic<std::size_t> open_{0};
   Clock::time_point stop_by_;
+  bool is_drained_ = false;
   bool was_cut_off_ = false;
 };
 

@@ -38,9 +38,14 @@ struct HttpSettings {
   std::chrono::milliseconds drain{30'000};          // for running answers, once the server stops
 
   HttpLog log;  // empty: none
+  bool log_is_json = false;
   // Called once, on the thread of the connections, when the server begins to stop: what is not yet answered and need
   // not be, the handler can then reject.
   std::function<void()> on_stop;
+  // Called once, on the thread of the connections, if answers are still under way after `drain`: the handler then ends
+  // them within last_words. Empty: the connections are closed at once.
+  std::function<void()> on_drained;
+  std::chrono::milliseconds last_words{1'000};
   // run() ends at SIGTERM, SIGINT and SIGHUP as after stop(), and at a second one as after stop_now(). SIGPIPE is
   // ignored.
   bool handle_signals = false;

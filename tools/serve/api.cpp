@@ -206,6 +206,7 @@ const std::map<std::string, Api::Route, std::less<>>& Api::routes() {
       {"/api/show", {"POST", &Api::ollama_show_model, false, false, Dialect::ollama}},
       {"/api/version", {"GET", &Api::ollama_version, true, false, Dialect::ollama}},
       {"/health", {"GET", &Api::health, true}},
+      {"/ready", {"GET", &Api::ready, true}},
       {"/metrics", {"GET", &Api::metrics, true}},
   };
   return routes;
@@ -345,6 +346,10 @@ void Api::drain() {
     prepared_.wait_for(lock, longest_preparation, [this] { return preparing_.empty(); });
   }
   reject_work(true);
+}
+
+void Api::stop() {
+  models_.stop();
 }
 
 void Api::reject_work(bool with_begun) {
@@ -618,6 +623,13 @@ void Api::health(const ApiRequest&, const Answer& answer) {
   const std::string reason = stuck_reason();
   if (reason.empty()) return answer->send(200, json_type, R"({"status": "ok"})");
   answer->send(503, json_type, json_line({{"status", "stuck"}, {"reason", reason}}), {{"Retry-After", "1"}});
+}
+
+// What distributes requests asks for it: a server that is healthy may have no room at the moment.
+void Api::ready(const ApiRequest& request, const Answer& answer) {
+  if (draining_ || !stuck_reason().empty() || !models_.is_full()) return health(request, answer);
+  answer->send(503, json_type, R"({"status": "full", "reason": "too many requests are waiting"})",
+               {{"Retry-After", "1"}});
 }
 
 void Api::metrics(const ApiRequest&, const Answer& answer) {

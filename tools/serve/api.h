@@ -76,6 +76,8 @@ class Api {
 
   // Rejects new texts, and those that are not yet prepared. The others come to their end.
   void drain();
+  // After that, ends the others with an error, which is the last event of a stream.
+  void stop();
 
  private:
   using Answer = std::shared_ptr<HttpAnswer>;
@@ -114,6 +116,7 @@ class Api {
   void ollama_show_model(const ApiRequest& request, const Answer& answer);
   void ollama_version(const ApiRequest& request, const Answer& answer);
   void health(const ApiRequest& request, const Answer& answer);
+  void ready(const ApiRequest& request, const Answer& answer);
   void metrics(const ApiRequest& request, const Answer& answer);
   void generate(const ApiRequest& request, const Answer& answer);
   std::string checkpoint_of(const std::string& path) const;

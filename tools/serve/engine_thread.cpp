@@ -54,6 +54,33 @@ void spread_threads(std::size_t threads, const std::vector<int>& cores) {
   });
 }
 
+// The times between the tokens of a text, which its functions note one at a time.
+class TokenGaps {
+ public:
+  // The first token is there.
+  void start() { last_ = Clock::now(); }
+
+  // So many tokens are there.
+  void note(std::size_t tokens) {
+    const auto now = Clock::now();
+    const std::size_t added = tokens - std::min(tokens, tokens_);
+    const double gap =
+        std::chrono::duration<double>(now - last_).count() / static_cast<double>(std::max<std::size_t>(added, 1));
+    for (std::size_t i = 0; i < added; ++i) seconds_.add(gap);
+    tokens_ = std::max(tokens, tokens_);
+    last_ = now;
+  }
+
+  const Histogram& seconds() const { return seconds_; }
+
+ private:
+  using Clock = EngineThread::Clock;
+
+  std::size_t tokens_ = 1;
+  Clock::time_point last_;
+  Histogram seconds_;
+};
+
 std::exception_ptr shutting_down() {
   return std::make_exception_ptr(RequestError("the server is shutting down", "", "unavailable"));
 }
@@ -80,13 +107,22 @@ std::unique_ptr<TextQueue> EngineThread::new_queue() const {
 }
 
 EngineThread::~EngineThread() {
+  stop();
+  thread_.join();
+}
+
+void EngineThread::stop() {
   {
     const std::lock_guard lock(mutex_);
     draining_ = true;
     stopping_ = true;
   }
   wake_.notify_one();
-  thread_.join();
+}
+
+bool EngineThread::is_full() const {
+  const std::lock_guard lock(mutex_);
+  return requests_ >= limits_.parallel + limits_.queue;
 }
 
 void EngineThread::submit(std::vector<TextJob> jobs) {
@@ -124,14 +160,22 @@ void EngineThread::submit(std::vector<TextJob> jobs) {
 
 // Lets the functions of a text also count it. `texts_of_request`: those that have not ended.
 void EngineThread::count_end_of(TextJob& job, const std::shared_ptr<std::size_t>& texts_of_request) {
-  job.on_first_token = [this, submitted = Clock::now()] {
+  const auto gaps = std::make_shared<TokenGaps>();
+  job.on_first_token = [this, gaps, submitted = Clock::now()] {
+    gaps->start();
     const std::lock_guard lock(mutex_);
     counts_.first_token_seconds.add(std::chrono::duration<double>(Clock::now() - submitted).count());
   };
-  job.on_end = [this, gone = job.gone, texts_of_request, on_end = std::move(job.on_end)](
+  job.on_text = [gaps, on_text = std::move(job.on_text)](std::string_view piece, const Generation& generation) {
+    gaps->note(generation.generated().size());
+    if (on_text) on_text(piece, generation);
+  };
+  job.on_end = [this, gaps, gone = job.gone, texts_of_request, on_end = std::move(job.on_end)](
                    Generated generated, const std::exception_ptr& error) mutable {
     {
       const std::lock_guard lock(mutex_);
+      gaps->note(generated.tokens.size());
+      counts_.token_gap_seconds += gaps->seconds();
       counts_.prompt_tokens += generated.prompt_tokens_done;
       counts_.cached_tokens += generated.prompt_tokens_reused;
       counts_.generated_tokens += generated.tokens.size();

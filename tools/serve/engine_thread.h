@@ -80,6 +80,12 @@ class EngineThread {
   // Rejects new texts from now on. The others come to their end.
   void drain();
 
+  // Interrupts all texts, whose ends are still reported, and rejects new ones. Returns at once.
+  void stop();
+
+  // Returns true if another request would be rejected because too many wait.
+  bool is_full() const;
+
   // Returns true if there are no texts.
   bool is_idle() const;
 

@@ -112,6 +112,12 @@ void HttpArguments::add_to(CommandOptions& command) {
           "--cors", cors_origins, server_group, "ORIGIN",
           bilingual("origin whose web pages may use the server; repeatable", "允许哪些来源的网页访问服务器；可重复"))
       ->check(an_origin);
+  command
+      .add_option("--log", log_format, server_group, "FORMAT",
+                  bilingual("form of the access log on standard error: text or json, an object per line",
+                            "标准错误上访问日志的格式：text，或 json，每行一个对象"))
+      ->capture_default_str()
+      ->transform(one_of({"text", "json"}));
   add_limits(command, *this);
 }
 
@@ -139,6 +145,7 @@ HttpSettings HttpArguments::settings() const {
   settings.body_memory = std::max<std::size_t>(settings.body_memory, 4 * body_mb * mb);
   settings.unsent = unsent_kb * kb;
   settings.connections = connections;
+  settings.log_is_json = log_format == "json";
   settings.handle_signals = true;
   return settings;
 }

@@ -19,6 +19,7 @@ struct HttpArguments {
   std::string key_file;
   bool no_key = false;
   std::vector<std::string> allowed_hosts, cors_origins;
+  std::string log_format = "text";
   std::size_t drain, head_timeout, idle_timeout;  // seconds
   std::size_t header_kb, body_mb, unsent_kb, connections;
 

@@ -50,6 +50,7 @@ struct EngineCounts {
   std::size_t kv_budget = 0;
   Histogram step_seconds;
   Histogram first_token_seconds;  // from submit()
+  Histogram token_gap_seconds;    // between the tokens of a text
 
   EngineCounts& operator+=(const EngineCounts& other) {
     prompt_tokens += other.prompt_tokens;
@@ -63,12 +64,14 @@ struct EngineCounts {
     kv_budget += other.kv_budget;
     step_seconds += other.step_seconds;
     first_token_seconds += other.first_token_seconds;
+    token_gap_seconds += other.token_gap_seconds;
     return *this;
   }
 };
 
-// Returns the counts in Prometheus' text format. `answers` are counted by route and status.
+// Returns the counts in Prometheus' text format. `answers` are counted by route and status. `models` are the counts of
+// each model, which are also there by vLLM's names, for what watches servers of that kind.
 std::string metrics_text(const std::map<std::pair<std::string, int>, std::uint64_t>& answers,
-                         const EngineCounts& counts);
+                         const std::map<std::string, EngineCounts>& models);
 
 }  // namespace minimind

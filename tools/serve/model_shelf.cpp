@@ -53,7 +53,7 @@ std::string folder_of(const std::string& path) {
   throw RequestError(fmt::format("model is {}, expected {}", quote(name), expected), "model", "model_not_found");
 }
 
-constexpr std::size_t most_logged_names = 100;
+constexpr std::size_t most_logged_names = 100, most_dropped_names = 200;
 
 // A client that is gone is noticed within this time.
 constexpr std::chrono::milliseconds gone_check(20);
@@ -343,7 +343,10 @@ std::shared_ptr<ServedModel> ModelShelf::take_idle() {
 std::shared_ptr<ServedModel> ModelShelf::take(std::size_t index) {
   std::shared_ptr<ServedModel> taken = std::move(loaded_[index].served);
   loaded_.erase(loaded_.begin() + static_cast<std::ptrdiff_t>(index));
-  dropped_ += taken->engine.counts();
+  const bool has_place = dropped_.size() < most_dropped_names || dropped_.contains(taken->model.names().front());
+  EngineCounts& dropped = dropped_[has_place ? taken->model.names().front() : "other models"];
+  dropped += taken->engine.counts();
+  dropped.kv_bytes = dropped.kv_budget = dropped.running = dropped.waiting = 0;
   return taken;
 }
 
@@ -374,12 +377,23 @@ std::vector<ModelShelf::Listed> ModelShelf::list() {
   return models;
 }
 
-EngineCounts ModelShelf::counts() const {
+std::map<std::string, EngineCounts> ModelShelf::counts() const {
   const std::lock_guard lock(mutex_);
-  EngineCounts counts = dropped_;
-  counts.kv_bytes = counts.kv_budget = 0;
-  for (const Loaded& model : loaded_) counts += model.served->engine.counts();
+  std::map<std::string, EngineCounts> counts = dropped_;
+  for (const Loaded& model : loaded_) counts[model.served->model.names().front()] += model.served->engine.counts();
   return counts;
+}
+
+bool ModelShelf::is_full() const {
+  const std::lock_guard lock(mutex_);
+  return !loaded_.empty() &&
+         std::ranges::all_of(loaded_, [](const Loaded& model) { return model.served->engine.is_full(); });
+}
+
+void ModelShelf::stop() {
+  const std::lock_guard lock(mutex_);
+  draining_ = true;
+  for (const Loaded& model : loaded_) model.served->engine.stop();
 }
 
 EngineThread::Clock::duration ModelShelf::silent_for() const {

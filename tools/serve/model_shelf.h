@@ -5,6 +5,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
 #include <set>
@@ -74,9 +75,14 @@ class ModelShelf {
   // Returns the models, the newest first, as they are in the folder now.
   std::vector<Listed> list();
 
-  // What all engines have done.
-  EngineCounts counts() const;
+  // What the engine of each model has done, by its name. Of the models that were dropped, the latest have names.
+  std::map<std::string, EngineCounts> counts() const;
+  // Rejects new texts from now on; the others come to their end.
   void drain();
+  // Interrupts all texts, whose ends are still reported.
+  void stop();
+  // Returns true if every loaded model rejects further requests, because too many wait.
+  bool is_full() const;
   // The longest time for which an engine has work and has made no progress; zero if none has.
   EngineThread::Clock::duration silent_for() const;
 
@@ -138,8 +144,8 @@ class ModelShelf {
   std::condition_variable idle_;  // an engine has no texts any more
   std::vector<Loaded> loaded_;
   std::uint64_t uses_ = 0;
-  std::set<std::string> other_names_;  // hashes of those that the log has
-  EngineCounts dropped_;               // of models that are not loaded any more
+  std::set<std::string> other_names_;            // hashes of those that the log has
+  std::map<std::string, EngineCounts> dropped_;  // of models that are not loaded any more
   bool draining_ = false;
 };
 

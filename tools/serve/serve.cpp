@@ -16,6 +16,7 @@
 #include "tools/serve/model_shelf.h"
 #include "tools/serve/page.h"
 #include "tools/serve/sandbox.h"
+#include "tools/serve/service_manager.h"
 #include "tools/serve/task_thread.h"
 #include "tools/terminal/language.h"
 #include "tools/terminal/note.h"
@@ -151,9 +152,13 @@ ApiOptions api_options(const ServeCommand& command) {
 HttpSettings http_settings(const ServeCommand& command) {
   HttpSettings settings = command.http.settings();
   if (!command.run.quiet) settings.log = [](const std::string& line) { write_error_line(line + '\n'); };
-  settings.public_paths = {"/health"};
+  settings.public_paths = {"/health", "/ready"};
   for (const PageFile& file : page_files()) settings.public_paths.push_back(file.path);
   return settings;
+}
+
+void tell_service_manager(const std::string& state) {
+  if (const std::string problem = notify_service_manager(state); !problem.empty()) note("{}", problem);
 }
 
 // A program that starts a quiet server needs its address, too.
@@ -185,11 +190,16 @@ int run_serve(const ServeCommand& command) {
   confine(command);  // before any thread is there
   ModelShelf models(std::move(shelf));
   Api api(models, std::move(options));
-  settings.on_stop = [&api] { api.drain(); };
+  settings.on_stop = [&api] {
+    tell_service_manager("STOPPING=1");
+    api.drain();
+  };
+  settings.on_drained = [&api] { api.stop(); };
   HttpServer server(std::move(settings), [&api](HttpRequest request, std::shared_ptr<HttpAnswer> answer) {
     api.handle(std::move(request), std::move(answer));
   });
   print_addresses(server.addresses(), command.run.quiet);
+  tell_service_manager("READY=1");
   const bool all_ended = server.run();
   if (!all_ended && !command.run.quiet) note("stopped before the end of all answers");
   flush_output();

@@ -46,6 +46,7 @@ constexpr Translation texts[] = {
     Translation{"ADDRESS", "地址"},
     Translation{"NAME", "名称"},
     Translation{"ORIGIN", "来源"},
+    Translation{"FORMAT", "格式"},
     Translation{"SECONDS", "秒"},
     Translation{"KB", "KB"},
     Translation{"N", "N"},

@@ -23,6 +23,19 @@ TEST(HttpLog, IsOneLineForEachRequest) {
   EXPECT_EQ(http_log_line(other), "1970-01-01T00:00:01.500Z 127.0.0.1:5 - - - 12 3.5ms disconnected");
 }
 
+TEST(HttpLog, IsAnObjectForEachRequestAsJson) {
+  HttpLogEntry other = log_entry();
+  other.id = "a\"b";
+  other.path = "/\x01";
+  EXPECT_EQ(http_log_json(other),
+            R"({"time": "1970-01-01T00:00:01.500Z", "client": "127.0.0.1:5", "method": "POST", "path": "/\\x01", )"
+            R"("status": 200, "bytes": 12, "ms": 3.5, "request_id": "a\"b", "remark": null})");
+  other.status = 0;
+  other.remark = "disconnected";
+  EXPECT_NE(http_log_json(other).find(R"("status": null)"), std::string::npos);
+  EXPECT_NE(http_log_json(other).find(R"("remark": "disconnected")"), std::string::npos);
+}
+
 TEST(HttpLog, EscapesAndShortensPaths) {
   HttpLogEntry other = log_entry();
   const std::string path = "/\x1b[2J\n" + std::string(500, 'a');

@@ -854,6 +854,58 @@ TEST(HttpServer, StopEndsAtTheTimeLimit) {
   EXPECT_TRUE(client.is_closed());
 }
 
+TEST(HttpServer, TheHandlerHasLastWordsAtTheTimeLimit) {
+  std::shared_ptr<HttpAnswer> answer;
+  HttpSettings settings;
+  settings.drain = 50ms;
+  settings.on_drained = [&] {
+    answer->write("the end");
+    answer->finish();
+  };
+  TestServer server(settings);
+  HttpClient client = server.connect();
+  client.send(http_get("/hold"));
+  answer = server.held();
+  answer->start("text/plain");
+  answer->write("begun, ");
+  (*server).stop();
+  const HttpReply reply = client.read();
+  EXPECT_TRUE(reply.is_complete) << reply.body;
+  EXPECT_EQ(reply.body, "begun, the end");
+  EXPECT_FALSE(server.join()) << "it was not the answer's own end";
+}
+
+TEST(HttpServer, LastWordsHaveALimitThemselves) {
+  HttpSettings settings;
+  settings.drain = 50ms;
+  settings.last_words = 100ms;
+  int calls = 0;
+  settings.on_drained = [&] { ++calls; };
+  TestServer server(settings);
+  HttpClient client = server.connect();
+  client.send(http_get("/hold"));
+  const auto answer = server.held();
+  (*server).stop();
+  EXPECT_FALSE(server.join());
+  EXPECT_EQ(calls, 1);
+}
+
+TEST(HttpServer, ReturnsTheIdOfARequest) {
+  TestServer server;
+  const auto id_of = [&](const std::string& fields) {
+    HttpClient client = server.connect();
+    return client.ask(http_post("/echo", "a", fields)).headers["X-Request-Id"];
+  };
+  EXPECT_EQ(id_of("X-Request-Id: abc-1/2\r\n"), "abc-1/2");
+  const std::string first = id_of(""), second = id_of("");
+  EXPECT_TRUE(first.starts_with("req-")) << first;
+  EXPECT_NE(first, second);
+  for (const std::string& unsuitable : {std::string("a b"), std::string(129, 'a'), std::string("\xC3\xA4")}) {
+    EXPECT_TRUE(id_of("X-Request-Id: " + unsuitable + "\r\n").starts_with("req-")) << unsuitable;
+  }
+  EXPECT_NE(id_of("X-Request-Id: " + std::string(128, 'a') + "\r\n").size(), 0u);
+}
+
 TEST(HttpServer, AnswersMayOutliveTheServer) {
   TestServer server;
   HttpClient client = server.connect();

@@ -602,6 +602,43 @@ TEST_F(ApiTest, RejectsMoreThanTheQueueHolds) {
   }
 }
 
+TEST_F(ApiTest, SaysWhyAnAnswerEndsWhenTheTimeForItIsOver) {
+  const auto stream = std::make_shared<FakeAnswer>();
+  post("/v1/completions", R"({"prompt": "江", "max_tokens": 2000, "stream": true, "ignore_eos": true})", stream);
+  const auto whole = post("/v1/completions", R"({"prompt": "江", "max_tokens": 2000, "ignore_eos": true})");
+  const auto lines = std::make_shared<FakeAnswer>();
+  post("/api/generate", R"({"model": "m", "prompt": "江", "options": {"num_predict": 2000, "temperature": 9}})", lines);
+  ASSERT_TRUE(stream->wait_for_pieces(1));
+  ASSERT_TRUE(lines->wait_for_pieces(1));
+  api.drain();
+  api.stop();
+  for (const auto& answer : {stream, whole, lines}) ASSERT_TRUE(answer->wait());
+  EXPECT_EQ(stream->events().back()["error"]["code"], "unavailable") << stream->events().back();
+  EXPECT_FALSE(stream->has_done());
+  EXPECT_EQ(whole->status(), 503) << whole->body();
+  EXPECT_TRUE(lines->body().ends_with("{\"error\": \"the server is shutting down\"}\n")) << lines->body();
+}
+
+TEST_F(ApiTest, IsReadyWhileItHasRoom) {
+  ModelShelf small_models(settings(1, 0));
+  Api small(small_models, options());
+  EXPECT_EQ(get_from(small, "/ready")->status(), 200);
+  const auto running = std::make_shared<FakeAnswer>();
+  running->hold();
+  post_to(small, "/v1/completions", R"({"prompt": "江", "max_tokens": 5, "stream": true})", running);
+  ASSERT_TRUE(running->wait_for_pieces(1));
+  const auto full = get_from(small, "/ready");
+  EXPECT_EQ(full->status(), 503) << full->body();
+  EXPECT_EQ(full->json()["status"], "full");
+  EXPECT_EQ(get_from(small, "/health")->status(), 200);
+  running->release();
+  ASSERT_TRUE(running->wait());
+  ASSERT_TRUE(small_models.only()->engine.wait_until_idle(std::chrono::seconds(60)));
+  EXPECT_EQ(get_from(small, "/ready")->status(), 200);
+  small.drain();
+  EXPECT_EQ(get_from(small, "/ready")->json()["status"], "shutting down");
+}
+
 TEST_F(ApiTest, FinishesAnswersWhileItShutsDown) {
   auto running = post("/v1/completions", R"({"prompt": "江", "max_tokens": 60})");
   while (engine.counts().running + engine.counts().waiting + engine.counts().texts == 0) {
@@ -2000,7 +2037,13 @@ TEST_F(ApiTest, CountsForPrometheus) {
   const std::string text = get("/metrics")->body();
   for (const char* const line :
        {"minimind_requests_total{route=\"/v1/completions\",status=\"200\"} 1\n", "minimind_generated_tokens_total 3\n",
-        "minimind_texts_running 0\n", "minimind_first_token_seconds_count 1\n", "minimind_texts_total 1\n"}) {
+        "minimind_texts_running 0\n", "minimind_first_token_seconds_count 1\n", "minimind_texts_total 1\n",
+        "minimind_token_gap_seconds_count 2\n", "vllm:num_requests_running{model_name=\"minimind-poet\"} 0\n",
+        "vllm:generation_tokens_total{model_name=\"minimind-poet\"} 3\n",
+        "vllm:time_to_first_token_seconds_count{model_name=\"minimind-poet\"} 1\n",
+        "vllm:time_to_first_token_seconds_bucket{model_name=\"minimind-poet\",le=\"+Inf\"} 1\n",
+        "vllm:inter_token_latency_seconds_count{model_name=\"minimind-poet\"} 2\n",
+        "vllm:time_per_output_token_seconds_count{model_name=\"minimind-poet\"} 2\n"}) {
     EXPECT_NE(text.find(line), std::string::npos) << line << text;
   }
 }

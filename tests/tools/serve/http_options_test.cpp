@@ -37,6 +37,13 @@ TEST(HttpOptions, DefaultsAreThoseOfTheServer) {
   EXPECT_EQ(settings.body_memory, usual.body_memory);
 }
 
+TEST(HttpOptions, TheLogIsTextOrJson) {
+  EXPECT_FALSE(http_settings_of("").log_is_json);
+  EXPECT_FALSE(http_settings_of("--log text").log_is_json);
+  EXPECT_TRUE(http_settings_of("--log json").log_is_json);
+  EXPECT_THROW(http_settings_of("--log xml"), CLI::ParseError);
+}
+
 TEST(HttpOptions, SetTheSettings) {
   const TemporaryFile keys("one\ntwo\n");
   const HttpSettings settings = http_settings_of(

@@ -94,6 +94,17 @@ class EndingTest(unittest.TestCase):
         self.ends(server)
         self.assertEqual(self.status(waiting), 503)
 
+    def test_a_stream_says_why_it_ends(self):
+        server = self.start('--drain', '0')
+        running = self.send(server, 'POST', '/v1/completions',
+                            {'prompt': '江', 'max_tokens': 30000, 'ignore_eos': True, 'stream': True})
+        running.recv(100)
+        server.process.send_signal(signal.SIGTERM)
+        rest = test_many_clients.read_all(running)
+        self.assertIn(b'data: {"error": {"message": "the server is shutting down"', rest)
+        self.assertTrue(rest.endswith(b'\r\n0\r\n\r\n'), rest[-200:])
+        server.process.wait(timeout=20)
+
     def test_at_the_second_signal_while_a_text_runs(self):
         server = self.start()
         running = self.send(server, 'POST', '/v1/completions',
