@@ -25,7 +25,8 @@ constexpr const char* routes[] = {"/api/chat",
                                   "/flush_cache",
                                   "/v1/chat/completions",
                                   "/v1/completions",
-                                  "/api/show"};
+                                  "/api/show",
+                                  "/v1/responses"};
 
 ModelShelf::Settings settings() {
   ModelShelf::Settings settings{.arguments = {},
@@ -142,6 +143,11 @@ extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t s
                                         "return_logprob",
                                         "stop_token_ids",
                                         "min_tokens",
+                                        "input",
+                                        "instructions",
+                                        "previous_response_id",
+                                        "call_id",
+                                        "output",
                                         "return_token_ids",
                                         "prompt_logprobs",
                                         "tests/golden/v3-fp32/model.pth"};

@@ -16,6 +16,7 @@
 #include "tools/serve/ollama_models.h"
 #include "tools/serve/page.h"
 #include "tools/serve/request_body.h"
+#include "tools/serve/responses.h"
 #include "tools/serve/rollout.h"
 #include "weights/base/cancel.h"
 #include "weights/base/text.h"
@@ -87,6 +88,7 @@ constexpr AbsentRoute absent_routes[] = {
     {"/v1/embeddings", no_embeddings},
     {"/embedding", no_embeddings},
     {"/api/embed", no_embeddings},
+    {"/v1/responses/", "a response is kept only as the start of others, by previous_response_id"},
     {"/v1/rerank", no_embeddings},
     {"/rerank", no_embeddings},
     {"/v1/score", no_embeddings},
@@ -191,6 +193,7 @@ const std::map<std::string, Api::Route, std::less<>>& Api::routes() {
   static const std::map<std::string, Route, std::less<>> routes{
       {"/v1/chat/completions", {"POST", &Api::chat_completions}},
       {"/v1/completions", {"POST", &Api::completions}},
+      {"/v1/responses", {"POST", &Api::responses}},
       {"/v1/models", {"GET", &Api::list_models}},
       {"/v1/models/{model}", {"GET", &Api::one_model}},
       {"/tokenize", {"POST", &Api::tokenize}},
@@ -373,16 +376,17 @@ std::shared_ptr<ServedModel> Api::model_of(const ChatJson& body, const Answer& a
   return models_.get(text_or_empty(body, "model"), answer->gone());
 }
 
-Request Api::request_of(const ChatJson& body, bool chat) const {
+// The model of the body is known.
+RequestDefaults Api::defaults_for(const ChatJson& body) const {
   RequestDefaults defaults = options_.defaults;
-  const std::string name = text_or_empty(body, "model");  // is known
+  const std::string name = text_or_empty(body, "model");
   if (!name.empty()) defaults.model_names = {name};
-  return read_request(body, chat, defaults);
+  return defaults;
 }
 
 void Api::complete(const ApiRequest& given, const Answer& answer, bool chat) {
   const std::shared_ptr<ServedModel> served = model_of(given.body, answer);
-  Request request = request_of(given.body, chat);
+  Request request = read_request(given.body, chat, defaults_for(given.body));
   take_hints()(request.hints);
   Completion::start(served->model, served->engine, std::move(request), take_seeds(), answer);
 }
@@ -409,6 +413,13 @@ void Api::chat_completions(const ApiRequest& request, const Answer& answer) {
 
 void Api::completions(const ApiRequest& request, const Answer& answer) {
   complete(request, answer, false);
+}
+
+void Api::responses(const ApiRequest& given, const Answer& answer) {
+  const std::shared_ptr<ServedModel> served = model_of(given.body, answer);
+  ResponseRequest request = read_response_request(given.body, defaults_for(given.body), *responses_, options_.text);
+  take_hints()(request.text.hints);
+  start_response(served->model, served->engine, std::move(request), take_seeds(), responses_, answer);
 }
 
 ChatJson Api::model_json(const ModelShelf::Listed& model) const {
@@ -492,7 +503,7 @@ void Api::detokenize(const ApiRequest& request, const Answer& answer) {
 void Api::apply_template(const ApiRequest& request, const Answer& answer) {
   const std::shared_ptr<ServedModel> served = model_of(request.body, answer);
   const TextModel& model = served->model;
-  const Request chat = request_of(request.body, true);
+  const Request chat = read_request(request.body, true, defaults_for(request.body));
   about("messages", [&] { send_json(*answer, {{"prompt", model.chat_prompt(chat, std::time(nullptr)).bytes}}); });
 }
 

@@ -27,6 +27,7 @@
 #include "tools/serve/engine_thread.h"
 #include "tools/serve/model_shelf.h"
 #include "tools/serve/ollama.h"
+#include "tools/serve/response_request.h"
 #include "tools/serve/sandbox.h"
 #include "tools/serve/task_thread.h"
 
@@ -104,6 +105,7 @@ class Api {
   void complete(const ApiRequest& request, const Answer& answer, bool chat);
   void chat_completions(const ApiRequest& request, const Answer& answer);
   void completions(const ApiRequest& request, const Answer& answer);
+  void responses(const ApiRequest& request, const Answer& answer);
   void list_models(const ApiRequest& request, const Answer& answer);
   void tokenize(const ApiRequest& request, const Answer& answer);
   void detokenize(const ApiRequest& request, const Answer& answer);
@@ -125,7 +127,7 @@ class Api {
   void one_model(const ApiRequest& request, const Answer& answer);
   void handle_route(const Route& route, HttpRequest request, Answer answer);
   std::shared_ptr<ServedModel> model_of(const ChatJson& body, const Answer& answer);
-  Request request_of(const ChatJson& body, bool chat) const;
+  RequestDefaults defaults_for(const ChatJson& body) const;
   void load_weights(ServedModel& served, const std::string& checkpoint, const std::string& path,
                     const Answer& answer) const;
   void wait_for_engine(EngineThread& engine, const EngineThread::Action& action);
@@ -141,6 +143,7 @@ class Api {
   std::atomic<bool> draining_ = false;
   // Also counts the answers of texts that end after this.
   const std::shared_ptr<AnswerCounts> answers_ = std::make_shared<AnswerCounts>();
+  const std::shared_ptr<ResponseStore> responses_ = std::make_shared<ResponseStore>();
   std::atomic<std::uint64_t> seeds_ = 0;  // given to texts
 
   std::mutex mutex_;  // guards all below, up to the threads

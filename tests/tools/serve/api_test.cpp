@@ -25,6 +25,7 @@
 #include "tests/support/temporary_folder.h"
 #include "tools/openai/body_fields.h"
 #include "tools/openai/request_error.h"
+#include "tools/serve/response_request.h"
 #include "tools/terminal/language.h"
 
 namespace minimind {
@@ -544,6 +545,129 @@ TEST_F(ApiTest, SaysInOllamasWayWhyATextEnds) {
   }
 }
 
+// The typed events of a stream; checks their numbers and that each names its type twice.
+std::vector<Json> typed_events(const std::string& body) {
+  std::vector<Json> events;
+  std::istringstream lines(body);
+  for (std::string type, data, empty; std::getline(lines, type) && std::getline(lines, data);) {
+    std::getline(lines, empty);
+    events.push_back(Json::parse(data.substr(std::string_view("data: ").size())));
+    EXPECT_EQ(type, "event: " + events.back()["type"].get<std::string>());
+    EXPECT_EQ(events.back()["sequence_number"], events.size() - 1);
+  }
+  return events;
+}
+
+TEST_F(ApiTest, GivesAResponseWithTheTextOfAChat) {
+  const Json messages{{{"role", "system"}, {"content", "s"}}, {{"role", "user"}, {"content", "江上"}}};
+  const Json expected = chat({{"messages", messages}, {"seed", 3}, {"logprobs", true}})->json();
+  const Json body{{"instructions", "s"}, {"input", "江上"}, {"seed", 3}, {"include", {"message.output_text.logprobs"}}};
+  const Json whole = post_and_wait("/v1/responses", body)->json();
+  EXPECT_TRUE(whole["id"].get<std::string>().starts_with("resp_")) << whole;
+  EXPECT_EQ(whole["object"], "response");
+  ASSERT_EQ(whole["output"].size(), 1u) << whole;
+  const Json& part = whole["output"][0]["content"][0];
+  EXPECT_EQ(part["text"], expected["choices"][0]["message"]["content"]);
+  EXPECT_EQ(part["logprobs"], expected["choices"][0]["logprobs"]["content"]);
+  EXPECT_EQ(whole["usage"]["input_tokens"], expected["usage"]["prompt_tokens"]);
+  EXPECT_EQ(whole["usage"]["output_tokens"], expected["usage"]["completion_tokens"]);
+  const bool is_cut = expected["choices"][0]["finish_reason"] == "length";
+  EXPECT_EQ(whole["status"], is_cut ? "incomplete" : "completed");
+
+  const std::vector<Json> events = typed_events(post_and_wait("/v1/responses", body | Json{{"stream", true}})->body());
+  ASSERT_GT(events.size(), 6u);
+  EXPECT_EQ(events[0]["type"], "response.created");
+  EXPECT_EQ(events[1]["type"], "response.in_progress");
+  EXPECT_EQ(events[2]["type"], "response.output_item.added");
+  EXPECT_EQ(events[3]["type"], "response.content_part.added");
+  std::string text;
+  Json logprobs = Json::array();
+  for (const Json& event : events) {
+    if (event["type"] != "response.output_text.delta") continue;
+    text += event["delta"].get<std::string>();
+    for (const Json& token : event["logprobs"]) logprobs.push_back(token);
+  }
+  EXPECT_EQ(part["text"], text);
+  EXPECT_EQ(part["logprobs"], logprobs);
+  const Json& last = events.back()["response"];
+  EXPECT_EQ(events.back()["type"], is_cut ? "response.incomplete" : "response.completed");
+  EXPECT_EQ(last["output"][0]["content"], whole["output"][0]["content"]);
+  EXPECT_EQ(last["usage"]["output_tokens"], whole["usage"]["output_tokens"]);
+}
+
+TEST_F(ApiTest, AResponseContinuesAnother) {
+  const Json first = post_and_wait("/v1/responses", {{"input", "江上"}, {"seed", 3}, {"instructions", "s"}})->json();
+  const Json answer = first["output"][0]["content"][0]["text"];
+  const Json messages{{{"role", "user"}, {"content", "江上"}},
+                      {{"role", "assistant"}, {"content", answer}},
+                      {{"role", "user"}, {"content", "再来"}}};
+  const Json expected = chat({{"messages", messages}, {"seed", 4}})->json();
+  const Json body{{"input", "再来"}, {"seed", 4}, {"previous_response_id", first["id"]}};
+  const Json second = post_and_wait("/v1/responses", body)->json();
+  EXPECT_EQ(second["output"][0]["content"][0]["text"], expected["choices"][0]["message"]["content"]) << second;
+  EXPECT_EQ(second["usage"]["input_tokens"], expected["usage"]["prompt_tokens"]) << "without the instructions";
+  EXPECT_EQ(second["previous_response_id"], first["id"]);
+  const Json given{{"input", {messages[0], messages[1], messages[2]}}, {"seed", 4}, {"store", false}};
+  const Json same = post_and_wait("/v1/responses", given)->json();
+  EXPECT_EQ(same["output"][0]["content"][0]["text"], second["output"][0]["content"][0]["text"]);
+  EXPECT_EQ(post_and_wait("/v1/responses", {{"input", "a"}, {"previous_response_id", same["id"]}})->status(), 400);
+}
+
+TEST_F(ApiTest, AResponseCallsFunctionsAndKeepsToAFormat) {
+  const Json tool =
+      Json::parse(R"({"type": "function", "name": "weather", "strict": true, "parameters": {"type": "object",
+      "properties": {"city": {"enum": ["北京", "上海"]}}, "required": ["city"], "additionalProperties": false}})");
+  for (const bool stream : {false, true}) {
+    const Json body{{"input", "a"},
+                    {"tools", {tool}},
+                    {"tool_choice", {{"type", "function"}, {"name", "weather"}}},
+                    {"max_output_tokens", 60},
+                    {"stream", stream}};
+    const auto answer = post_and_wait("/v1/responses", body);
+    const Json response = stream ? typed_events(answer->body()).back()["response"] : answer->json();
+    ASSERT_EQ(response["output"].size(), 1u) << answer->body();
+    const Json& call = response["output"][0];
+    EXPECT_EQ(call["type"], "function_call");
+    EXPECT_EQ(call["name"], "weather");
+    EXPECT_EQ(Json::parse(call["arguments"].get<std::string>()).size(), 1u) << call;
+    const Json result{{"type", "function_call_output"}, {"call_id", call["call_id"]}, {"output", "晴"}};
+    const Json next{{"input", {result}}, {"previous_response_id", response["id"]}, {"tools", {tool}}};
+    EXPECT_EQ(post_and_wait("/v1/responses", next)->status(), 200) << post_and_wait("/v1/responses", next)->body();
+  }
+  const Json format{{"type", "json_schema"}, {"name", "n"}, {"strict", true}, {"schema", {{"const", 7}}}};
+  const Json number = post_and_wait("/v1/responses", {{"input", "a"}, {"text", {{"format", format}}}})->json();
+  EXPECT_EQ(number["output"][0]["content"][0]["text"], "7") << number;
+}
+
+TEST_F(ApiTest, AResponseHasThoughtsInTheirOwnItem) {
+  const std::string mark = std::to_string(*demo_model().tokenizer().id_of("<think>"));
+  const Json body{{"input", "a"}, {"max_output_tokens", 8}, {"logit_bias", {{mark, 3}}}, {"seed", 1}};
+  for (const bool stream : {false, true}) {
+    const auto answer = post_and_wait("/v1/responses", body | Json{{"stream", stream}});
+    const Json response = stream ? typed_events(answer->body()).back()["response"] : answer->json();
+    EXPECT_FALSE(response["output"].empty()) << answer->body();
+    for (const Json& item : response["output"]) {
+      EXPECT_TRUE(item["type"] == "reasoning" || item["type"] == "message") << item;
+    }
+  }
+}
+
+TEST(ResponseStoreTest, KeepsTheLatestConversations) {
+  ResponseStore store;
+  const Json large = Json::array({std::string(ResponseStore::most_bytes / 4, 'a')});
+  for (const char* const id : {"a", "b", "c"}) store.add(id, large);
+  EXPECT_EQ(store.find("a"), large);
+  store.add("d", large);
+  EXPECT_FALSE(store.find("a").has_value());
+  EXPECT_TRUE(store.find("b").has_value());
+  for (std::size_t i = 0; i < ResponseStore::most_responses; ++i) store.add(std::to_string(i), Json::array());
+  EXPECT_FALSE(store.find("d").has_value());
+  EXPECT_TRUE(store.find("0").has_value());
+  store.add("too large", Json::array({std::string(ResponseStore::most_bytes, 'a')}));
+  EXPECT_FALSE(store.find("too large").has_value());
+  EXPECT_FALSE(store.find("nothing").has_value());
+}
+
 TEST_F(ApiTest, ListsTheModelForOllama) {
   const Json tags = get("/api/tags")->json()["models"];
   ASSERT_EQ(tags.size(), 1u);
@@ -674,6 +798,13 @@ TEST_F(ApiTest, NeverFailsByItselfWhateverTheBody) {
           "format": {"type": "object"}, "keep_alive": "5m", "options": {"num_predict": 2, "temperature": 0}})")},
       {"/generate", Json::parse(R"({"input_ids": [[7, 8], [9]], "return_logprob": true, "sampling_params":
           {"temperature": 0.8, "max_new_tokens": 2, "stop_token_ids": [2], "n": 2, "stop": "x"}})")},
+      {"/v1/responses", Json::parse(R"({"model": "minimind", "instructions": "s", "input": [{"role": "user", "content":
+          [{"type": "input_text", "text": "a"}]}, {"type": "reasoning", "content": [{"type": "reasoning_text", "text": "t"}],
+          "summary": []}, {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}, {"type":
+          "function_call_output", "call_id": "c", "output": "1"}], "tools": [{"type": "function", "name": "f", "parameters":
+          {"type": "object"}}], "tool_choice": "auto", "text": {"format": {"type": "text"}, "verbosity": "low"},
+          "reasoning": {"effort": "none", "summary": "auto"}, "include": ["message.output_text.logprobs"], "store": true,
+          "max_output_tokens": 2, "stream": false, "temperature": 1, "metadata": {"a": "b"}, "truncation": "disabled"})")},
       {"/tokenize", Json::parse(R"({"content": "a", "add_special": true, "with_pieces": true})")},
       {"/detokenize", Json::parse(R"({"tokens": [1, 2]})")},
       {"/apply-template", Json::parse(R"({"messages": [{"role": "user", "content": "a"}]})")}};
@@ -776,6 +907,22 @@ TEST_F(ApiTest, NamesTheFieldThatIsWrong) {
       {path, text(R"("max_tokens": 1000000000)"), "max_tokens"},
       {chat_path, with(R"("tools": [{"type": "function", "function": {}}])"), "tools"},
       {"/tokenize", R"({"content": 1})", "content"},
+      {"/v1/responses", "{}", "input"},
+      {"/v1/responses", R"({"input": 1})", "input"},
+      {"/v1/responses", R"({"input": []})", "input"},
+      {"/v1/responses", R"({"input": [{"role": "user", "content": [{"type": "input_image"}]}]})", "input"},
+      {"/v1/responses", R"({"input": [{"type": "web_search_call"}]})", "input[0].type"},
+      {"/v1/responses", R"({"input": [{"role": "user", "content": "a", "images": 1}]})", "input[0].images"},
+      {"/v1/responses", R"({"input": "a", "previous_response_id": "resp_1"})", "previous_response_id"},
+      {"/v1/responses", R"({"input": "a", "max_output_tokens": 0})", "max_output_tokens"},
+      {"/v1/responses", R"({"input": "a", "max_tokens": 1})", "max_tokens"},
+      {"/v1/responses", R"({"input": "a", "background": true})", "background"},
+      {"/v1/responses", R"({"input": "a", "tools": [{"type": "web_search"}]})", "tools"},
+      {"/v1/responses", R"({"input": "a", "tool_choice": "required"})", "tool_choice"},
+      {"/v1/responses", R"({"input": "a", "text": {"format": {"type": "xml"}}})", "text.format"},
+      {"/v1/responses", R"({"input": "a", "text": {"verbosity": "much"}})", "text.verbosity"},
+      {"/v1/responses", R"({"input": "a", "reasoning": {"effort": "much"}})", "reasoning.effort"},
+      {"/v1/responses", R"({"input": "a", "include": ["file_search_call.results"]})", "include"},
       {"/generate", R"({"input_ids": [[7], [99999999]]})", "input_ids"},
       {"/generate", R"({"input_ids": [7], "stream": true})", "stream"},
       {"/update_weights_from_disk", R"({"model_path": ""})", "model_path"},

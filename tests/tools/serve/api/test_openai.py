@@ -180,6 +180,40 @@ class OpenAiTest(unittest.TestCase):
             self.chat(messages=[{'role': 'user', 'content': 'a' * 200000}])
         self.assertEqual(caught.exception.code, 'context_length_exceeded')
 
+    def respond(self, **fields):
+        fields = {'model': 'minimind', 'input': QUESTION[0]['content'], 'max_output_tokens': 40, 'seed': 1, **fields}
+        seed = fields.pop('seed')
+        return self.client.responses.create(**fields, extra_body={'seed': seed})
+
+    def test_gives_responses(self):
+        response = self.respond(include=['message.output_text.logprobs'])
+        self.assertEqual(response.output_text, self.chat(messages=QUESTION[:1]).choices[0].message.content)
+        self.assertGreater(len(response.output[0].content[0].logprobs), 0)
+        events = list(self.respond(stream=True))
+        self.assertEqual(''.join(event.delta for event in events if event.type == 'response.output_text.delta'),
+                         response.output_text)
+        self.assertEqual([event.sequence_number for event in events], list(range(len(events))))
+        self.assertIn(events[-1].type, ('response.completed', 'response.incomplete'))
+        self.assertEqual(events[-1].response.output_text, response.output_text)
+        next_one = self.respond(input='再来', previous_response_id=response.id)
+        self.assertGreater(next_one.usage.input_tokens, response.usage.input_tokens + response.usage.output_tokens)
+
+    def test_responses_call_functions_and_keep_to_a_format(self):
+        tool = {'type': 'function', 'name': 'weather', 'strict': True, 'description': 'w',
+                'parameters': {'type': 'object', 'properties': {'city': {'enum': ['北京', '上海']}}, 'required': ['city'],
+                               'additionalProperties': False}}
+        response = self.respond(tools=[tool], tool_choice='required', parallel_tool_calls=False, max_output_tokens=80)
+        call = response.output[0]
+        self.assertIn(json.loads(call.arguments)['city'], ('北京', '上海'))
+        result = {'type': 'function_call_output', 'call_id': call.call_id, 'output': '晴'}
+        self.assertTrue(self.respond(input=[result], previous_response_id=response.id, tools=[tool]).output_text)
+        schema = {'type': 'object', 'properties': {'n': {'type': 'integer'}}, 'required': ['n'], 'additionalProperties': False}
+        answer = self.respond(text={'format': {'type': 'json_schema', 'name': 'number', 'schema': schema, 'strict': True}})
+        self.assertIsInstance(json.loads(answer.output_text)['n'], int)
+        with self.assertRaises(openai.BadRequestError) as caught:
+            self.respond(previous_response_id='resp_none')
+        self.assertEqual(caught.exception.code, 'previous_response_not_found')
+
     def test_a_single_model_takes_every_name(self):
         self.assertEqual(self.chat(model='model-identifier').model, 'minimind-poet')
 

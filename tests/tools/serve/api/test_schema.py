@@ -7,11 +7,13 @@ types of OpenAI's client are the schema: they are generated from the published o
 import json
 import os
 import pathlib
+import re
 import unittest
 import urllib.request
 
 import jsonschema
 import openai.types.chat
+import openai.types.responses
 import openai.types.shared
 import pydantic
 
@@ -193,10 +195,13 @@ class SchemaTest(unittest.TestCase):
         fields = {
             '/v1/chat/completions': (chat, set(openai.types.chat.completion_create_params.CompletionCreateParamsBase.__annotations__)),
             '/v1/completions': (text, set(openai.types.completion_create_params.CompletionCreateParamsBase.__annotations__)),
+            '/v1/responses': ({'input': PROMPT, 'max_output_tokens': 1},
+                              set(openai.types.responses.response_create_params.ResponseCreateParamsBase.__annotations__)),
         }
         ours = {'stream', 'grammar', 'top_k', 'min_p', 'typical_p', 'repeat_penalty', 'dry_multiplier', 'dry_base', 'ignore_eos',
                 'dry_allowed_length', 'dry_penalty_last_n', 'dry_sequence_breakers', 'open_thinking', 'enable_thinking',
-                'chat_template_kwargs', 'continue_final_message', 'add_generation_prompt', 'n', 'no_such_field'}
+                'chat_template_kwargs', 'continue_final_message', 'add_generation_prompt', 'n', 'stop_token_ids', 'min_tokens',
+                'return_token_ids', 'prompt_logprobs', 'cache_prompt', 'no_such_field'}
         for path, (body, names) in fields.items():
             for name in names | ours:
                 for value in values:
@@ -207,7 +212,7 @@ class SchemaTest(unittest.TestCase):
                         self.assertIn(status, (400, 404 if name == 'model' else 400), answer)
                         error = json.loads(answer)['error']
                         self.check('Error', error)
-                        self.assertEqual(error['param'].split('.')[0], name, answer)
+                        self.assertEqual(re.split(r'[.\[]', error['param'])[0], name, answer)
 
 
 if __name__ == '__main__':

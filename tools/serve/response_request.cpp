@@ -1,0 +1,352 @@
+#include "tools/serve/response_request.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string_view>
+
+#include "tools/openai/body_fields.h"
+#include "weights/base/text.h"
+
+namespace minimind {
+namespace {
+
+// A string, or a list of texts, as the content of a chat's message.
+ChatJson chat_content(const ChatJson& content, const std::string& where) {
+  if (!content.is_array()) return content;
+  ChatJson parts = ChatJson::array();
+  for (const ChatJson& part : content) {
+    const std::string type = text_or_empty(part, "type");
+    if (type != "input_text" && type != "output_text" && type != "text") {
+      throw RequestError(fmt::format("{} has a part of type {}, expected input_text or output_text, because the model "
+                                     "reads text alone",
+                                     where, quote(type)),
+                         "input");
+    }
+    parts.push_back({{"type", "text"}, {"text", part.value("text", ChatJson())}});
+  }
+  return parts;
+}
+
+// The items of `input` become messages.
+class InputReader {
+ public:
+  explicit InputReader(ChatJson& messages) : messages_(messages) {}
+
+  void add(const ChatJson& item, std::size_t index) {
+    const std::string where = fmt::format("input[{}]", index);
+    if (!item.is_object()) throw RequestError(fmt::format("{} is {}, expected an item", where, kind_of(item)), "input");
+    const BodyFields fields(item, where);
+    const std::string type = fields.text("type").value_or("message");
+    for (const char* const name : {"id", "status"}) fields.find(name);
+    if (type == "message") {
+      add_message(fields);
+    } else if (type == "function_call") {
+      add_call(fields);
+    } else if (type == "function_call_output") {
+      messages_.push_back({{"role", "tool"},
+                           {"tool_call_id", fields.required_text("call_id")},
+                           {"content", chat_content(fields.get("output"), where)}});
+    } else if (type == "reasoning") {
+      add_thought(fields);
+    } else {
+      fields.fail("type", "message, function_call, function_call_output or reasoning");
+    }
+    fields.reject_the_rest();
+  }
+
+ private:
+  ChatJson answer(const ChatJson& content) {
+    ChatJson message{{"role", "assistant"}, {"content", content}};
+    if (!thought_.empty()) message["reasoning_content"] = std::exchange(thought_, {});
+    return message;
+  }
+
+  void add_message(const BodyFields& fields) {
+    const std::string role = fields.required_text("role");
+    const ChatJson content = chat_content(fields.get("content"), fields.where());
+    fields.find("phase");
+    messages_.push_back(role == "assistant" ? answer(content) : ChatJson{{"role", role}, {"content", content}});
+  }
+
+  // A call belongs to the answer before it.
+  void add_call(const BodyFields& fields) {
+    const bool has_answer = !messages_.empty() && messages_.back()["role"] == "assistant" && thought_.empty();
+    if (!has_answer) messages_.push_back(answer(""));
+    ChatJson& calls = messages_.back()["tool_calls"];
+    calls.push_back(
+        {{"id", fields.required_text("call_id")},
+         {"type", "function"},
+         {"function", {{"name", fields.required_text("name")}, {"arguments", fields.required_text("arguments")}}}});
+  }
+
+  void add_thought(const BodyFields& fields) {
+    fields.find("summary");
+    if (!fields.text("encrypted_content").value_or("").empty()) {
+      fields.fail("encrypted_content", "none, because the server's thoughts are in content");
+    }
+    const ChatJson* const content = fields.find("content");
+    if (!content || !content->is_array()) return;
+    for (const ChatJson& part : *content) thought_ += text_or_empty(part, "text");
+  }
+
+  ChatJson& messages_;
+  std::string thought_;  // of the answer that follows
+};
+
+ChatJson read_input(const BodyFields& body, const ResponseStore& store, std::size_t most_text) {
+  ChatJson messages = ChatJson::array();
+  if (const auto previous = body.text("previous_response_id")) {
+    auto stored = store.find(*previous);
+    if (!stored) {
+      throw RequestError(
+          fmt::format("previous_response_id is {}, which the server does not have (any more), expected one of the "
+                      "latest {} responses with store, at most {} MB of them; send the whole conversation as input",
+                      quote(*previous), ResponseStore::most_responses, ResponseStore::most_bytes >> 20),
+          "previous_response_id", "previous_response_not_found");
+    }
+    messages = std::move(*stored);
+  }
+  const ChatJson* const input = body.find("input");
+  if (!input) throw RequestError("input is missing, expected a string or items", "input", "missing_required_parameter");
+  if (input->is_string()) {
+    messages.push_back({{"role", "user"}, {"content", *input}});
+  } else if (input->is_array()) {
+    InputReader reader(messages);
+    for (std::size_t i = 0; i < input->size(); ++i) reader.add((*input)[i], i);
+  } else {
+    body.fail("input", "a string or a list of items");
+  }
+  if (const std::size_t bytes = json_line(messages).size(); bytes > most_text) {
+    throw RequestError(fmt::format("the conversation has {} bytes, expected at most {}, the limit of the server's "
+                                   "--max-text; start a new one",
+                                   bytes, most_text),
+                       "previous_response_id", "text_too_large");
+  }
+  return messages;
+}
+
+// An object without its type.
+ChatJson without_type(ChatJson object) {
+  object.erase("type");
+  return object;
+}
+
+ChatJson chat_tools(const ChatJson& tools) {
+  if (!tools.is_array()) return tools;
+  ChatJson list = ChatJson::array();
+  for (const ChatJson& tool : tools) {
+    if (text_or_empty(tool, "type") != "function") {
+      throw RequestError(
+          fmt::format("tools: tool {} is of type {}, expected function, because the server runs no tools",
+                      list.size() + 1, quote(text_or_empty(tool, "type"))),
+          "tools");
+    }
+    ChatJson function = without_type(tool);
+    for (const char* const name : {"strict", "description", "parameters"}) {
+      if (function.contains(name) && function[name].is_null()) function.erase(name);
+    }
+    list.push_back({{"type", "function"}, {"function", std::move(function)}});
+  }
+  return list;
+}
+
+ChatJson chat_tool_choice(const ChatJson& choice) {
+  if (text_or_empty(choice, "type") != "function") return choice;
+  return {{"type", "function"}, {"function", without_type(choice)}};
+}
+
+ChatJson chat_format(const ChatJson& format) {
+  if (text_or_empty(format, "type") != "json_schema") return format;
+  return {{"type", "json_schema"}, {"json_schema", without_type(format)}};
+}
+
+// Moves what is named differently from a chat completion.
+void read_renamed(const BodyFields& body, ChatJson& chat, std::vector<std::string>& hints) {
+  const auto move = [&](const BodyFields& from, const char* name, const char* chat_name,
+                        ChatJson (*convert)(const ChatJson&)) {
+    if (const ChatJson* const value = from.find(name)) chat[chat_name] = convert ? convert(*value) : *value;
+  };
+  move(body, "max_output_tokens", "max_tokens", nullptr);
+  move(body, "tools", "tools", chat_tools);
+  move(body, "tool_choice", "tool_choice", chat_tool_choice);
+  if (const ChatJson* const text = body.object("text")) {
+    const BodyFields fields(*text, "text");
+    move(fields, "format", "response_format", chat_format);
+    move(fields, "verbosity", "verbosity", nullptr);
+    fields.reject_the_rest();
+  }
+  if (const ChatJson* const reasoning = body.object("reasoning")) {
+    const BodyFields fields(*reasoning, "reasoning");
+    move(fields, "effort", "reasoning_effort", nullptr);
+    fields.take_hints({"summary", "generate_summary"}, hints);
+    fields.reject_the_rest();
+  }
+}
+
+void read_logprobs_and_more(const BodyFields& body, ChatJson& chat, std::vector<std::string>& hints) {
+  const std::size_t top = body.whole("top_logprobs", 0, most_top_logprobs).value_or(0);
+  bool wanted = top > 0;
+  if (const ChatJson* const include = body.find("include")) {
+    if (!include->is_array()) body.fail("include", "a list");
+    for (const ChatJson& what : *include) {
+      if (what == "message.output_text.logprobs") {
+        wanted = true;
+      } else if (what == "reasoning.encrypted_content") {
+        hints.emplace_back("include: reasoning.encrypted_content");
+      } else {
+        body.fail("include", "message.output_text.logprobs, because the server has nothing else to include");
+      }
+    }
+  }
+  if (wanted) chat.update({{"logprobs", true}, {"top_logprobs", top}});
+}
+
+// Fields with the same name and meaning in a chat completion.
+void read_shared(const BodyFields& body, ChatJson& chat) {
+  const auto copy = [&](const std::string& name) {
+    if (const ChatJson* const value = body.find(name)) chat[name] = *value;
+  };
+  for (const GenerationParameter& parameter : generation_parameters) {
+    if (parameter.name == "max_tokens") continue;
+    for (const std::string& name : names_of(parameter, Dialect::openai)) copy(name);
+  }
+  for (const char* const name : {"model",
+                                 "parallel_tool_calls",
+                                 "logit_bias",
+                                 "dry_sequence_breakers",
+                                 "grammar",
+                                 "ignore_eos",
+                                 "stop_token_ids",
+                                 "min_tokens",
+                                 "plain_content",
+                                 "open_thinking",
+                                 "enable_thinking",
+                                 "chat_template_kwargs",
+                                 "user",
+                                 "service_tier",
+                                 "safety_identifier",
+                                 "prompt_cache_key",
+                                 "prompt_cache_retention",
+                                 "metadata",
+                                 "priority",
+                                 "request_id",
+                                 "cache_salt"}) {
+    copy(name);
+  }
+}
+
+ChatJson settings_of(const ChatJson& body, const Request& text) {
+  const auto given = [&](const char* name, const ChatJson& otherwise) {
+    const auto field = body.find(name);
+    return field == body.end() || field->is_null() ? otherwise : *field;
+  };
+  ChatJson format{{"format", {{"type", "text"}}}};
+  format.update(given("text", ChatJson::object()));
+  ChatJson reasoning{{"effort", nullptr}, {"summary", nullptr}};
+  reasoning.update(given("reasoning", ChatJson::object()));
+  return {{"background", false},
+          {"instructions", given("instructions", nullptr)},
+          {"max_output_tokens", given("max_output_tokens", nullptr)},
+          {"max_tool_calls", nullptr},
+          {"metadata", given("metadata", ChatJson::object())},
+          {"parallel_tool_calls", given("parallel_tool_calls", true)},
+          {"previous_response_id", given("previous_response_id", nullptr)},
+          {"prompt_cache_key", given("prompt_cache_key", nullptr)},
+          {"reasoning", std::move(reasoning)},
+          {"safety_identifier", given("safety_identifier", nullptr)},
+          {"service_tier", "default"},
+          {"store", given("store", true)},
+          {"temperature", text.sampling.temperature},
+          {"text", std::move(format)},
+          {"tool_choice", given("tool_choice", "auto")},
+          {"tools", given("tools", ChatJson::array())},
+          {"top_logprobs", given("top_logprobs", 0)},
+          {"top_p", text.sampling.top_p},
+          {"truncation", "disabled"},
+          {"user", given("user", nullptr)}};
+}
+
+}  // namespace
+
+void ResponseStore::drop_oldest() {
+  const auto oldest = conversations_.find(ids_.front());
+  bytes_ -= oldest->second.size();
+  conversations_.erase(oldest);
+  ids_.pop_front();
+}
+
+void ResponseStore::add(const std::string& id, const ChatJson& messages) {
+  std::string json = json_line(messages);
+  const std::lock_guard lock(mutex_);
+  bytes_ += json.size();
+  ids_.push_back(id);
+  conversations_.emplace(id, std::move(json));
+  while (ids_.size() > most_responses || bytes_ > most_bytes) drop_oldest();
+}
+
+std::optional<ChatJson> ResponseStore::find(const std::string& id) const {
+  std::string json;
+  {
+    const std::lock_guard lock(mutex_);
+    const auto found = conversations_.find(id);
+    if (found == conversations_.end()) return std::nullopt;
+    json = found->second;
+  }
+  return parse_chat_json(json, "the stored response");
+}
+
+ResponseRequest read_response_request(const ChatJson& object, const RequestDefaults& defaults,
+                                      const ResponseStore& store, std::size_t most_text) {
+  const BodyFields body(object);
+  ResponseRequest request;
+  request.messages = read_input(body, store, most_text);
+  request.stream = body.flag("stream").value_or(false);
+  request.stores = body.flag("store").value_or(true);
+  ChatJson chat = ChatJson::object();
+  std::vector<std::string> hints;
+  read_renamed(body, chat, hints);
+  read_logprobs_and_more(body, chat, hints);
+  read_shared(body, chat);
+  chat["messages"] = ChatJson::array();
+  if (const auto instructions = body.text("instructions")) {
+    chat["messages"].push_back({{"role", "system"}, {"content", *instructions}});
+  }
+  for (const ChatJson& message : request.messages) chat["messages"].push_back(message);
+  body.require("background", false);
+  body.require("truncation", "disabled");
+  body.take_hints({"max_tool_calls"}, hints);
+  if (const ChatJson* const options = body.object("stream_options")) {
+    const BodyFields fields(*options, "stream_options");
+    fields.flag("include_obfuscation");
+    fields.reject_the_rest();
+  }
+  body.reject_the_rest();
+  try {
+    request.text = read_request(chat, true, defaults);
+  } catch (const RequestError& error) {
+    throw response_error(error);
+  }
+  request.text.hints.insert(request.text.hints.end(), hints.begin(), hints.end());
+  request.settings = settings_of(object, request.text);
+  return request;
+}
+
+RequestError response_error(const RequestError& error) {
+  constexpr std::pair<std::string_view, std::string_view> names[] = {{"messages", "input"},
+                                                                     {"max_tokens", "max_output_tokens"},
+                                                                     {"response_format.json_schema", "text.format"},
+                                                                     {"response_format", "text.format"},
+                                                                     {"reasoning_effort", "reasoning.effort"},
+                                                                     {"verbosity", "text.verbosity"}};
+  const auto renamed = [&](std::string text) {
+    for (const auto& [chat_name, name] : names) {
+      if (text.starts_with(chat_name)) return std::string(name) + text.substr(chat_name.size());
+    }
+    return text;
+  };
+  return {renamed(error.what()), renamed(error.param()), error.code()};
+}
+
+}  // namespace minimind

@@ -1,0 +1,56 @@
+#pragma once
+
+#include <cstddef>
+#include <deque>
+#include <map>
+#include <mutex>
+#include <optional>
+#include <string>
+#include <utility>
+
+#include "runtime/chat/chat_json.h"
+#include "tools/openai/request.h"
+#include "tools/openai/request_error.h"
+
+namespace minimind {
+
+// The conversations that a response's id stands for, in memory: the latest ones within the limits. Any thread.
+class ResponseStore {
+ public:
+  static constexpr std::size_t most_responses = 1000, most_bytes = std::size_t{32} << 20;
+
+  // `messages` are those of a chat completion, with the answer.
+  void add(const std::string& id, const ChatJson& messages);
+
+  // Returns the messages; std::nullopt if they are not there, or not any more.
+  std::optional<ChatJson> find(const std::string& id) const;
+
+ private:
+  void drop_oldest();
+
+  mutable std::mutex mutex_;                          // guards all below
+  std::map<std::string, std::string> conversations_;  // as JSON, by ids
+  std::deque<std::string> ids_;                       // the oldest first
+  std::size_t bytes_ = 0;
+};
+
+// The body of a request for a response.
+struct ResponseRequest {
+  Request text;
+  ChatJson messages;  // the conversation with this request's input, without its instructions
+  ChatJson settings;  // the fields of the response that repeat the request's
+  bool stream = false;
+  bool stores = true;
+};
+
+// Reads the body of OpenAI's Responses API: it becomes that of a chat completion, which read_request() reads. It has
+// model, input, instructions, previous_response_id, store, stream, max_output_tokens, text, reasoning, tools,
+// tool_choice, include, top_logprobs and what a chat completion has by the same name. Throws RequestError for anything
+// else, naming the field, and if the conversation has over `most_text` bytes.
+ResponseRequest read_response_request(const ChatJson& body, const RequestDefaults& defaults, const ResponseStore& store,
+                                      std::size_t most_text);
+
+// Returns an error about a field of a chat completion as one about that of the response.
+RequestError response_error(const RequestError& error);
+
+}  // namespace minimind

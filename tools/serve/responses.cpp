@@ -1,0 +1,179 @@
+#include "tools/serve/responses.h"
+
+#include <fmt/core.h>
+
+#include <ctime>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <utility>
+#include <vector>
+
+#include "tools/openai/answer_body.h"
+#include "tools/openai/logprobs.h"
+#include "tools/openai/request_error.h"
+#include "tools/serve/response_items.h"
+
+namespace minimind {
+namespace {
+
+// The answer to one request, from its text to the last event. Its text calls it from one thread at a time.
+class ResponseAnswer {
+ public:
+  ResponseAnswer(const TextModel& model, ResponseRequest request, std::shared_ptr<ResponseStore> store,
+                 std::shared_ptr<HttpAnswer> answer)
+      : model_(model),
+        request_(std::move(request)),
+        store_(std::move(store)),
+        answer_(std::move(answer)),
+        items_([this](ChatJson event) { emit(std::move(event)); }) {}
+
+  static void start(const std::shared_ptr<ResponseAnswer>& own, EngineThread& engine, const TakeSeeds& take_seeds) {
+    own->make_task(take_seeds(1));
+    std::vector<TextJob> jobs;
+    jobs.push_back({
+        .task = own->task_,
+        .gone = &own->answer_->gone(),
+        .on_text = [own](std::string_view piece,
+                         const Generation& generation) { own->on_text(piece, generation.scores()); },
+        .on_end = [own](Generated generated,
+                        const std::exception_ptr& error) { own->on_end(std::move(generated), error); },
+    });
+    engine.submit(std::move(jobs));
+  }
+
+ private:
+  void make_task(std::uint64_t seed) {
+    try {
+      task_ = std::make_shared<const TextTask>(std::move(model_.tasks(request_.text, seed, now_).front()));
+    } catch (const RequestError& error) {
+      throw response_error(error);
+    }
+    parser_.emplace(task_->thinks);
+    std::vector<AnswerEvent> none;
+    parser_->push(task_->opening, none);
+    pieces_.emplace(model_.tokenizer(), task_->options.text_tokens);
+  }
+
+  // Writes an event of the stream.
+  void emit(ChatJson event) {
+    if (!request_.stream) return;
+    const std::string type = event["type"];
+    event["sequence_number"] = events_++;
+    answer_->write(fmt::format("event: {}\ndata: {}\n\n", type, json_line(event)));
+  }
+
+  void begin() {
+    if (!request_.stream || std::exchange(has_begun_, true)) return;
+    answer_->start("text/event-stream; charset=utf-8");
+    for (const char* const type : {"response.created", "response.in_progress"}) {
+      emit({{"type", type}, {"response", response("in_progress", nullptr)}});
+    }
+  }
+
+  ChatJson response(std::string_view status, const ChatJson& usage) const {
+    ChatJson json{{"id", id_},
+                  {"object", "response"},
+                  {"created_at", now_},
+                  {"status", status},
+                  {"error", nullptr},
+                  {"incomplete_details", nullptr},
+                  {"model", model_.has_name(request_.text.model) ? request_.text.model : model_.names().front()},
+                  {"output", status == "in_progress" ? ChatJson::array() : items_.items()}};
+    json.update(request_.settings);
+    json["usage"] = usage;
+    return json;
+  }
+
+  void on_text(std::string_view piece, const std::vector<TokenScore>& scores) {
+    if (!request_.stream) return;
+    begin();
+    bytes_ += piece.size();
+    const std::vector<AnswerEvent> events = read(piece);
+    if (events.empty()) return;
+    add(events, request_.text.logprobs ? pieces_->take(scores, bytes_) : std::span<const TokenScore>());
+  }
+
+  std::vector<AnswerEvent> read(std::string_view text) {
+    if (task_->plain) return {{.kind = AnswerEvent::Kind::text, .text = std::string(text), .call = {}}};
+    std::vector<AnswerEvent> events;
+    parser_->push(text, events);
+    return events;
+  }
+
+  // The scores are with the first event.
+  void add(const std::vector<AnswerEvent>& events, std::span<const TokenScore> scores) {
+    for (const AnswerEvent& event : events) {
+      const bool has_scores = request_.text.logprobs && !scores.empty();
+      items_.add(event, has_scores ? chat_logprobs(model_.tokenizer(), *pieces_, std::exchange(scores, {}))["content"]
+                                   : ChatJson::array());
+    }
+  }
+
+  void on_end(const Generated& generated, const std::exception_ptr& error) {
+    if (answer_->gone()) return;
+    if (error) return fail(response_error(request_error_of(error)));
+    begin();
+    std::vector<AnswerEvent> events;
+    if (!request_.stream) events = read(generated.text);
+    const bool has_cut_call = !task_->plain && finish_answer(*task_, generated.finish_reason, *parser_, events);
+    add(events, pieces_->take_rest(generated.scores, generated.text.size()));
+    const bool is_cut = has_cut_call || generated.finish_reason == FinishReason::length;
+    items_.finish(is_cut);
+    if (request_.stores) store(has_cut_call);
+    ChatJson whole = response(is_cut ? "incomplete" : "completed", usage_of(generated));
+    if (is_cut) whole["incomplete_details"] = {{"reason", "max_output_tokens"}};
+    if (!request_.stream) return answer_->send(200, json_type, json_line(whole));
+    emit({{"type", is_cut ? "response.incomplete" : "response.completed"}, {"response", std::move(whole)}});
+    answer_->finish();
+  }
+
+  void store(bool has_cut_call) const {
+    ChatJson messages = request_.messages;
+    messages.push_back(items_.message(has_cut_call));
+    store_->add(id_, messages);
+  }
+
+  ChatJson usage_of(const Generated& generated) const {
+    const std::size_t input = task_->prompt.size(), output = generated.tokens.size();
+    return {{"input_tokens", input},
+            {"input_tokens_details", {{"cached_tokens", generated.prompt_tokens_reused}}},
+            {"output_tokens", output},
+            {"output_tokens_details", {{"reasoning_tokens", thought_tokens(model_, *task_, generated.tokens)}}},
+            {"total_tokens", input + output}};
+  }
+
+  void fail(const RequestError& error) {
+    if (!has_begun_) return send_error(*answer_, error);
+    const ChatJson param = error.param().empty() ? ChatJson(nullptr) : ChatJson(error.param());
+    emit({{"type", "error"}, {"code", error.code()}, {"message", error.what()}, {"param", param}});
+    ChatJson failed = response("failed", nullptr);
+    failed["error"] = {{"code", "server_error"}, {"message", error.what()}};
+    emit({{"type", "response.failed"}, {"response", std::move(failed)}});
+    answer_->finish();
+  }
+
+  const TextModel& model_;
+  const ResponseRequest request_;
+  const std::shared_ptr<ResponseStore> store_;
+  const std::shared_ptr<HttpAnswer> answer_;
+  const std::time_t now_ = std::time(nullptr);
+  const std::string id_ = unique_id("resp_");
+  std::shared_ptr<const TextTask> task_;
+  std::optional<AnswerParser> parser_;
+  std::optional<TokenPieces> pieces_;
+  ResponseItems items_;
+  std::size_t bytes_ = 0;   // of the text that is streamed
+  std::size_t events_ = 0;  // of the stream
+  bool has_begun_ = false;
+};
+
+}  // namespace
+
+void start_response(const TextModel& model, EngineThread& engine, ResponseRequest request, const TakeSeeds& take_seeds,
+                    std::shared_ptr<ResponseStore> store, std::shared_ptr<HttpAnswer> answer) {
+  const auto response =
+      std::make_shared<ResponseAnswer>(model, std::move(request), std::move(store), std::move(answer));
+  ResponseAnswer::start(response, engine, take_seeds);
+}
+
+}  // namespace minimind
