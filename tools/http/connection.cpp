@@ -356,7 +356,8 @@ void HttpConnection::fail(const HttpFailure& failure, HttpHeaders fields) {
     method_ = is_head_ ? "HEAD" : reader_->request().method;
     path_ = reader_->logged_path();
   }
-  const std::string body = http_error_body(failure);
+  const auto& error_body = shared_.settings.error_body;
+  const std::string body = error_body ? error_body(path_, failure) : http_error_body(failure);
   fields.insert(fields.end(), own_fields_.begin(), own_fields_.end());
   append(http_head({failure.status, "application/json", body.size(), true, true}, fields));
   status_ = failure.status;

@@ -5,8 +5,10 @@
 #include <cstdint>
 #include <functional>
 #include <string>
+#include <string_view>
 #include <vector>
 
+#include "tools/http/head.h"
 #include "tools/http/log.h"
 #include "tools/http/reader.h"
 
@@ -39,6 +41,8 @@ struct HttpSettings {
 
   HttpLog log;  // empty: none
   bool log_is_json = false;
+  // Returns the body of a failure, by the path of the request as sent, which may be empty. Empty: http_error_body().
+  std::function<std::string(std::string_view path, const HttpFailure& failure)> error_body;
   // Called once, on the thread of the connections, when the server begins to stop: what is not yet answered and need
   // not be, the handler can then reject.
   std::function<void()> on_stop;

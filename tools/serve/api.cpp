@@ -263,9 +263,8 @@ void Api::handle(HttpRequest request, Answer answer) {
     CountedAnswer unrouted(answer, answers_, "other");
     if (find_page_file(request.path)) return reject_method(request, "GET", error_body, unrouted);
     if (request.method == "OPTIONS" && request.path == "*") return send_methods("GET, HEAD, POST", unrouted);
-    const bool is_ollamas = request.path.starts_with("/api/");
     return send_error(unrouted, RequestError(no_route(request.path), "", "not_found"),
-                      errors_of(is_ollamas ? Dialect::ollama : Dialect::openai));
+                      errors_of(is_ollamas(request.path) ? Dialect::ollama : Dialect::openai));
   }
   auto counted = std::make_shared<CountedAnswer>(std::move(answer), answers_, found->first);
   handle_route(found->second, std::move(request), std::move(counted));

@@ -2,6 +2,7 @@
 
 #include <memory>
 #include <string>
+#include <string_view>
 
 #include "runtime/chat/chat_json.h"
 #include "tools/http/http.h"
@@ -24,6 +25,11 @@ enum class OllamaRoute { chat, generate };
 void start_ollama(OllamaRoute route, const TextModel& model, EngineThread& engine, const ChatJson& body,
                   const RequestDefaults& defaults, const TakeSeeds& take_seeds, const TakeHints& take_hints,
                   std::shared_ptr<HttpAnswer> answer);
+
+// Whether a path is of Ollama's API, known or not.
+inline bool is_ollamas(std::string_view path) {
+  return path.starts_with("/api/");
+}
 
 std::string ollama_error_body(const RequestError& error);
 

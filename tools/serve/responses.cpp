@@ -136,7 +136,8 @@ class ResponseAnswer {
   ChatJson usage_of(const Generated& generated) const {
     const std::size_t input = task_->prompt.size(), output = generated.tokens.size();
     return {{"input_tokens", input},
-            {"input_tokens_details", {{"cached_tokens", generated.prompt_tokens_reused}}},
+            {"input_tokens_details",
+             {{"cached_tokens", generated.prompt_tokens_reused}, {"cache_write_tokens", generated.prompt_tokens_done}}},
             {"output_tokens", output},
             {"output_tokens_details", {{"reasoning_tokens", thought_tokens(model_, *task_, generated.tokens)}}},
             {"total_tokens", input + output}};

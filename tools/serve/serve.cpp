@@ -14,6 +14,7 @@
 #include "tools/serve/api.h"
 #include "tools/serve/http_options.h"
 #include "tools/serve/model_shelf.h"
+#include "tools/serve/ollama.h"
 #include "tools/serve/page.h"
 #include "tools/serve/sandbox.h"
 #include "tools/serve/service_manager.h"
@@ -153,6 +154,9 @@ HttpSettings http_settings(const ServeCommand& command) {
   HttpSettings settings = command.http.settings();
   if (!command.run.quiet) settings.log = [](const std::string& line) { write_error_line(line + '\n'); };
   settings.public_paths = {"/health", "/ready"};
+  settings.error_body = [](std::string_view path, const HttpFailure& failure) {
+    return is_ollamas(path) ? ollama_error_body({failure.message, "", failure.code}) : http_error_body(failure);
+  };
   for (const PageFile& file : page_files()) settings.public_paths.push_back(file.path);
   return settings;
 }

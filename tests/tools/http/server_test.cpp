@@ -890,6 +890,19 @@ TEST(HttpServer, LastWordsHaveALimitThemselves) {
   EXPECT_EQ(calls, 1);
 }
 
+TEST(HttpServer, FailuresCanHaveABodyOfTheirOwn) {
+  HttpSettings settings;
+  settings.keys = {"k"};
+  settings.error_body = [](std::string_view path, const HttpFailure& failure) {
+    return std::string(path) + " " + failure.code;
+  };
+  TestServer server(settings);
+  HttpClient client = server.connect();
+  EXPECT_EQ(client.ask(http_post("/echo", "a", "")).body, "/echo missing_api_key");
+  HttpClient other = server.connect();
+  EXPECT_EQ(other.ask("nonsense\r\n\r\n").body.substr(0, 1), " ") << "no path";
+}
+
 TEST(HttpServer, ReturnsTheIdOfARequest) {
   TestServer server;
   const auto id_of = [&](const std::string& fields) {

@@ -595,22 +595,39 @@ TEST_F(ApiTest, GivesAResponseWithTheTextOfAChat) {
   EXPECT_EQ(last["usage"]["output_tokens"], whole["usage"]["output_tokens"]);
 }
 
-TEST_F(ApiTest, AResponseContinuesAnother) {
-  const Json first = post_and_wait("/v1/responses", {{"input", "江上"}, {"seed", 3}, {"instructions", "s"}})->json();
-  const Json answer = first["output"][0]["content"][0]["text"];
+// The template of the demo has no memory.
+TEST(ResponsesTest, AResponseContinuesAnother) {
+  const TemporaryFolder folder;
+  ModelShelf::Settings with_memory = settings();
+  with_memory.chat_template = folder.path() + "/all.jinja";
+  std::ofstream(with_memory.chat_template) << "{% for m in messages %}<|im_start|>{{ m.role }}\n{{ m.content "
+                                              "}}<|im_end|>\n{% endfor %}<|im_start|>assistant\n";
+  ModelShelf shelf(std::move(with_memory));
+  Api api(shelf, options());
+  const auto ask = [&](const std::string& path, const Json& body) {
+    const auto answer = post_to(api, path, body.dump());
+    EXPECT_TRUE(answer->wait());
+    EXPECT_EQ(answer->status(), 200) << answer->body();
+    return answer->json();
+  };
+  const Json first = ask("/v1/responses", {{"input", "江上"}, {"seed", 3}, {"instructions", "s"}});
+  const Json text = first["output"][0]["content"][0]["text"];
   const Json messages{{{"role", "user"}, {"content", "江上"}},
-                      {{"role", "assistant"}, {"content", answer}},
+                      {{"role", "assistant"}, {"content", text}},
                       {{"role", "user"}, {"content", "再来"}}};
-  const Json expected = chat({{"messages", messages}, {"seed", 4}})->json();
-  const Json body{{"input", "再来"}, {"seed", 4}, {"previous_response_id", first["id"]}};
-  const Json second = post_and_wait("/v1/responses", body)->json();
+  const Json expected = ask("/v1/chat/completions", {{"messages", messages}, {"seed", 4}});
+  const Json second = ask("/v1/responses", {{"input", "再来"}, {"seed", 4}, {"previous_response_id", first["id"]}});
   EXPECT_EQ(second["output"][0]["content"][0]["text"], expected["choices"][0]["message"]["content"]) << second;
   EXPECT_EQ(second["usage"]["input_tokens"], expected["usage"]["prompt_tokens"]) << "without the instructions";
+  EXPECT_GT(second["usage"]["input_tokens"].get<int>(), first["usage"]["output_tokens"].get<int>());
   EXPECT_EQ(second["previous_response_id"], first["id"]);
-  const Json given{{"input", {messages[0], messages[1], messages[2]}}, {"seed", 4}, {"store", false}};
-  const Json same = post_and_wait("/v1/responses", given)->json();
+  const Json third = ask("/v1/responses", {{"input", "a"}, {"previous_response_id", second["id"]}});
+  EXPECT_GT(third["usage"]["input_tokens"].get<int>(), second["usage"]["total_tokens"].get<int>());
+  const Json same = ask("/v1/responses", {{"input", messages}, {"seed", 4}, {"store", false}});
   EXPECT_EQ(same["output"][0]["content"][0]["text"], second["output"][0]["content"][0]["text"]);
-  EXPECT_EQ(post_and_wait("/v1/responses", {{"input", "a"}, {"previous_response_id", same["id"]}})->status(), 400);
+  const auto unknown = post_to(api, "/v1/responses", Json{{"input", "a"}, {"previous_response_id", same["id"]}}.dump());
+  ASSERT_TRUE(unknown->wait());
+  EXPECT_EQ(unknown->json()["error"]["code"], "previous_response_not_found");
 }
 
 TEST_F(ApiTest, AResponseCallsFunctionsAndKeepsToAFormat) {

@@ -85,7 +85,6 @@ class OllamaTest(unittest.TestCase):
             error = self.rejected(**fields)
             self.assertEqual(error.status_code, 400)
             self.assertIn(name, error.error)
-        self.assertEqual(self.rejected(model='').status_code, 400)
 
 
 if __name__ == '__main__':
