@@ -11,6 +11,7 @@
 #include "runtime/text/utf8.h"
 #include "tools/openai/body_fields.h"
 #include "tools/openai/request_error.h"
+#include "tools/serve/absent_routes.h"
 #include "tools/serve/completion.h"
 #include "tools/serve/metrics.h"
 #include "tools/serve/ollama_models.h"
@@ -74,49 +75,6 @@ class CountedAnswer : public HttpAnswer {
   const std::string route_;
   std::atomic<bool> counted_ = false;
 };
-
-// Routes of other servers that this one cannot answer honestly, by their starts, and why.
-struct AbsentRoute {
-  std::string_view start, reason;
-};
-constexpr std::string_view no_embeddings =
-    "a small model that continues texts has no embeddings that compare them; use a model that was trained for that";
-constexpr std::string_view no_files = "the server keeps no files; send the text in the request";
-constexpr std::string_view no_model_changes =
-    "models are files of the server; start it with the checkpoint, or with a folder of them";
-constexpr AbsentRoute absent_routes[] = {
-    {"/v1/embeddings", no_embeddings},
-    {"/embedding", no_embeddings},
-    {"/api/embed", no_embeddings},
-    {"/v1/responses/", "a response is kept only as the start of others, by previous_response_id"},
-    {"/v1/rerank", no_embeddings},
-    {"/rerank", no_embeddings},
-    {"/v1/score", no_embeddings},
-    {"/v1/images", "the model reads and writes text, not images"},
-    {"/v1/audio", "the model reads and writes text, not audio"},
-    {"/v1/realtime", "the model reads and writes text, not audio"},
-    {"/v1/moderations", "the model judges no texts"},
-    {"/v1/files", no_files},
-    {"/v1/uploads", no_files},
-    {"/v1/vector_stores", no_files},
-    {"/v1/batches", "the server keeps no files; `minimind batch` takes a file of requests"},
-    {"/v1/fine_tuning", "the server trains no model"},
-    {"/v1/assistants", "the server keeps no assistants; send the conversation in the request"},
-    {"/v1/threads", "the server keeps no assistants; send the conversation in the request"},
-    {"/api/pull", no_model_changes},
-    {"/api/push", no_model_changes},
-    {"/api/create", no_model_changes},
-    {"/api/copy", no_model_changes},
-    {"/api/delete", no_model_changes},
-    {"/api/blobs", no_model_changes},
-};
-
-std::string no_route(const std::string& path) {
-  const auto absent =
-      std::ranges::find_if(absent_routes, [&](const AbsentRoute& route) { return path.starts_with(route.start); });
-  return fmt::format("there is no route {}{}{}", quote(path), absent == std::end(absent_routes) ? "" : ": ",
-                     absent == std::end(absent_routes) ? "" : absent->reason);
-}
 
 // The values of fields that a request leaves out, for the page.
 ChatJson defaults_json(const RequestDefaults& defaults) {
@@ -263,7 +221,7 @@ void Api::handle(HttpRequest request, Answer answer) {
     CountedAnswer unrouted(answer, answers_, "other");
     if (find_page_file(request.path)) return reject_method(request, "GET", error_body, unrouted);
     if (request.method == "OPTIONS" && request.path == "*") return send_methods("GET, HEAD, POST", unrouted);
-    return send_error(unrouted, RequestError(no_route(request.path), "", "not_found"),
+    return send_error(unrouted, RequestError(no_such_route(request.path), "", "not_found"),
                       errors_of(is_ollamas(request.path) ? Dialect::ollama : Dialect::openai));
   }
   auto counted = std::make_shared<CountedAnswer>(std::move(answer), answers_, found->first);

@@ -97,13 +97,7 @@ void send_error(HttpAnswer& answer, const RequestError& error, ErrorBody body) {
 }
 
 Completion::Text::Text(const TextModel& model, std::shared_ptr<const TextTask> with_task)
-    : task(std::move(with_task)),
-      parser(task->thinks),
-      pieces(model.tokenizer(), task->options.text_tokens),
-      logprobs(model.tokenizer()) {
-  std::vector<AnswerEvent> none;
-  parser.push(task->opening, none);
-}
+    : task(std::move(with_task)), reader(model, task), logprobs(model.tokenizer()) {}
 
 Completion::Completion(const TextModel& model, Request request, std::shared_ptr<HttpAnswer> answer)
     : model_(model),
@@ -172,30 +166,20 @@ void Completion::begin(std::size_t index, const std::vector<TokenScore>& prompt_
 
 void Completion::write_piece(std::size_t index, std::string_view piece, const std::vector<TokenScore>& scores) {
   Text& text = texts_[index];
-  text.bytes += piece.size();
-  if (!request_.chat) {
-    if (request_.logprobs) text.logprobs.add(text.pieces.take(scores, text.bytes));
-    answer_->write(chunks_.text(index, "text", piece, request_.logprobs ? text.logprobs.take() : ChatJson(nullptr)));
-    return;
-  }
-  std::vector<AnswerEvent> events;
-  if (text.task->plain) {
-    events.push_back({.kind = AnswerEvent::Kind::text, .text = std::string(piece), .call = {}});
-  } else {
-    text.parser.push(piece, events);
-  }
-  if (!events.empty()) write_events(index, events, text.pieces.take(scores, text.bytes));
+  const AnswerReader::Piece read = text.reader.push(piece, scores);
+  if (request_.chat) return write_events(index, read);
+  if (request_.logprobs) text.logprobs.add(read.scores);
+  answer_->write(chunks_.text(index, "text", piece, request_.logprobs ? text.logprobs.take() : ChatJson(nullptr)));
 }
 
 // Writes the events of a chat; the scores are in the first of them.
-void Completion::write_events(std::size_t index, const std::vector<AnswerEvent>& events,
-                              std::span<const TokenScore> scores) {
+void Completion::write_events(std::size_t index, const AnswerReader::Piece& piece) {
   Text& text = texts_[index];
+  std::span<const TokenScore> scores = piece.scores;
   std::string chunks;
-  for (const AnswerEvent& event : events) {
+  for (const AnswerEvent& event : piece.events) {
     const bool has_scores = request_.logprobs && !scores.empty();
-    const ChatJson logprobs =
-        has_scores ? chat_logprobs(model_.tokenizer(), text.pieces, std::exchange(scores, {})) : ChatJson(nullptr);
+    const ChatJson logprobs = has_scores ? text.reader.logprobs(std::exchange(scores, {})) : ChatJson(nullptr);
     if (event.kind == AnswerEvent::Kind::tool_call) {
       chunks += chunks_.delta(index, call_delta(text.calls++, event.call), logprobs);
     } else {
@@ -208,22 +192,14 @@ void Completion::write_events(std::size_t index, const std::vector<AnswerEvent>&
 
 void Completion::write_end(std::size_t index) {
   Text& text = texts_[index];
-  const Generated& generated = text.result.generated;
-  const std::span<const TokenScore> scores = request_.logprobs
-                                                 ? text.pieces.take_rest(generated.scores, generated.text.size())
-                                                 : std::span<const TokenScore>();
+  AnswerReader::Piece rest = text.reader.finish(text.result.generated);
+  text.result.has_cut_call = text.reader.has_cut_call();
   if (request_.chat) {
-    std::vector<AnswerEvent> events;
-    if (!text.task->plain) {
-      text.result.has_cut_call = finish_answer(*text.task, generated.finish_reason, text.parser, events);
-    }
-    const bool has_text =
-        std::ranges::any_of(scores, [&](const TokenScore& score) { return text.pieces.is_text(score.token.token); });
-    if (events.empty() && has_text) events.emplace_back();
-    write_events(index, events, scores);
+    if (rest.events.empty() && request_.logprobs && text.reader.has_text(rest.scores)) rest.events.emplace_back();
+    write_events(index, rest);
     text.result.message.tool_calls.resize(text.calls);
-  } else if (!scores.empty()) {
-    text.logprobs.add(scores);
+  } else if (request_.logprobs && !rest.scores.empty()) {
+    text.logprobs.add(rest.scores);
     answer_->write(chunks_.text(index, "text", "", text.logprobs.take()));
   }
   answer_->write(chunks_.end(index, finish_reason_of(text.result)));

@@ -20,6 +20,7 @@
 #include "tools/openai/request.h"
 #include "tools/openai/request_error.h"
 #include "tools/openai/text_model.h"
+#include "tools/serve/answer_reader.h"
 #include "tools/serve/engine_thread.h"
 
 namespace minimind {
@@ -75,11 +76,9 @@ class Completion {
     explicit Text(const TextModel& model, std::shared_ptr<const TextTask> with_task);
 
     std::shared_ptr<const TextTask> task;
-    AnswerParser parser;
-    TokenPieces pieces;
+    AnswerReader reader;
     CompletionLogprobs logprobs;
     bool has_begun = false;
-    std::size_t bytes = 0;  // of its text so far
     std::size_t calls = 0;
     TextAnswer result{};
   };
@@ -89,7 +88,7 @@ class Completion {
 
   void begin(std::size_t index, const std::vector<TokenScore>& prompt_scores);
   void write_piece(std::size_t index, std::string_view piece, const std::vector<TokenScore>& scores);
-  void write_events(std::size_t index, const std::vector<AnswerEvent>& events, std::span<const TokenScore> scores);
+  void write_events(std::size_t index, const AnswerReader::Piece& piece);
   void write_end(std::size_t index);
   void fail(const std::exception_ptr& error);
   void finish();

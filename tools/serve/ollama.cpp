@@ -13,8 +13,8 @@
 #include "runtime/chat/answer_parser.h"
 #include "runtime/chat/message_json.h"
 #include "tools/openai/body_fields.h"
-#include "tools/openai/logprobs.h"
 #include "tools/openai/tool_choice.h"
+#include "tools/serve/answer_reader.h"
 #include "tools/serve/ollama_models.h"
 
 namespace minimind {
@@ -180,8 +180,7 @@ class OllamaAnswer {
     }
     own->task_ = std::make_shared<const TextTask>(
         std::move(own->model_.tasks(own->request_.text, take_seeds(1), std::time(nullptr)).front()));
-    own->parser_.emplace(own->task_->thinks);
-    own->pieces_.emplace(own->model_.tokenizer(), own->task_->options.text_tokens);
+    own->reader_.emplace(own->model_, own->task_);
     std::vector<TextJob> jobs;
     jobs.push_back({
         .task = own->task_,
@@ -228,12 +227,13 @@ class OllamaAnswer {
   // Adds the log-probabilities of tokens to a line, if they are requested.
   void add_scores(ChatJson& line, std::span<const TokenScore> scores) const {
     if (!request_.text.logprobs || scores.empty()) return;
-    line["logprobs"] = chat_logprobs(model_.tokenizer(), *pieces_, scores)["content"];
+    line["logprobs"] = reader_->logprobs(scores)["content"];
   }
 
   // The scores are in the line of the first event.
-  void write_events(const std::vector<AnswerEvent>& events, std::span<const TokenScore> scores) {
-    for (const AnswerEvent& event : events) {
+  void write_piece(const AnswerReader::Piece& piece) {
+    std::span<const TokenScore> scores = piece.scores;
+    for (const AnswerEvent& event : piece.events) {
       const bool is_call = event.kind == AnswerEvent::Kind::tool_call;
       const bool is_thought = event.kind == AnswerEvent::Kind::thought;
       ChatJson next = line(is_call || is_thought ? "" : event.text, {{"done", false}}, is_thought ? event.text : "",
@@ -243,41 +243,27 @@ class OllamaAnswer {
     }
   }
 
-  void on_text(std::string_view piece, const std::vector<TokenScore>& scores) {
-    if (!request_.stream) return;
-    bytes_ += piece.size();
-    const std::vector<AnswerEvent> events = read(piece);
-    if (events.empty()) return;
-    write_events(events, request_.text.logprobs ? pieces_->take(scores, bytes_) : std::span<const TokenScore>());
-  }
-
-  std::vector<AnswerEvent> read(std::string_view text) {
-    if (task_->plain) return {{.kind = AnswerEvent::Kind::text, .text = std::string(text), .call = {}}};
-    std::vector<AnswerEvent> events;
-    parser_->push(text, events);
-    return events;
+  void on_text(std::string_view text, const std::vector<TokenScore>& scores) {
+    if (request_.stream) write_piece(reader_->push(text, scores));
   }
 
   void on_end(Generated generated, const std::exception_ptr& error) {
     if (answer_->gone()) return;
     if (error) return fail(request_error_of(error));
     const ChatJson end = end_fields(generated);
-    const std::span<const TokenScore> scores = pieces_->take_rest(generated.scores, generated.text.size());
-    std::vector<AnswerEvent> events;
-    if (!request_.stream) events = read(generated.text);
-    if (!task_->plain) parser_->finish(events);
+    AnswerReader::Piece rest = reader_->finish(generated);
     if (request_.stream) {
-      write_events(events, scores);
+      write_piece(rest);
       ChatJson last = line("", end);
-      if (events.empty()) add_scores(last, scores);
+      if (rest.events.empty()) add_scores(last, rest.scores);
       write(last);
       return answer_->finish();
     }
     Message message{.role = Role::assistant};
     std::size_t next_call = 1;
-    for (AnswerEvent& event : events) add_event(event, message, next_call);
+    for (AnswerEvent& event : rest.events) add_event(event, message, next_call);
     ChatJson whole = line(message.content, end, message.reasoning.value_or(""), calls_json(message.tool_calls));
-    add_scores(whole, scores);
+    add_scores(whole, rest.scores);
     answer_->send(200, json_type, json_line(whole));
   }
 
@@ -305,9 +291,7 @@ class OllamaAnswer {
   const std::shared_ptr<HttpAnswer> answer_;
   const Clock::time_point began_ = Clock::now();
   std::shared_ptr<const TextTask> task_;
-  std::optional<AnswerParser> parser_;
-  std::optional<TokenPieces> pieces_;
-  std::size_t bytes_ = 0;  // of the text that is streamed
+  std::optional<AnswerReader> reader_;
   bool streaming_ = false;
 };
 

@@ -9,8 +9,8 @@
 #include <vector>
 
 #include "tools/openai/answer_body.h"
-#include "tools/openai/logprobs.h"
 #include "tools/openai/request_error.h"
+#include "tools/serve/answer_reader.h"
 #include "tools/serve/response_items.h"
 
 namespace minimind {
@@ -48,10 +48,7 @@ class ResponseAnswer {
     } catch (const RequestError& error) {
       throw response_error(error);
     }
-    parser_.emplace(task_->thinks);
-    std::vector<AnswerEvent> none;
-    parser_->push(task_->opening, none);
-    pieces_.emplace(model_.tokenizer(), task_->options.text_tokens);
+    reader_.emplace(model_, task_);
   }
 
   // Writes an event of the stream.
@@ -87,25 +84,15 @@ class ResponseAnswer {
   void on_text(std::string_view piece, const std::vector<TokenScore>& scores) {
     if (!request_.stream) return;
     begin();
-    bytes_ += piece.size();
-    const std::vector<AnswerEvent> events = read(piece);
-    if (events.empty()) return;
-    add(events, request_.text.logprobs ? pieces_->take(scores, bytes_) : std::span<const TokenScore>());
-  }
-
-  std::vector<AnswerEvent> read(std::string_view text) {
-    if (task_->plain) return {{.kind = AnswerEvent::Kind::text, .text = std::string(text), .call = {}}};
-    std::vector<AnswerEvent> events;
-    parser_->push(text, events);
-    return events;
+    add(reader_->push(piece, scores));
   }
 
   // The scores are with the first event.
-  void add(const std::vector<AnswerEvent>& events, std::span<const TokenScore> scores) {
-    for (const AnswerEvent& event : events) {
+  void add(const AnswerReader::Piece& piece) {
+    std::span<const TokenScore> scores = piece.scores;
+    for (const AnswerEvent& event : piece.events) {
       const bool has_scores = request_.text.logprobs && !scores.empty();
-      items_.add(event, has_scores ? chat_logprobs(model_.tokenizer(), *pieces_, std::exchange(scores, {}))["content"]
-                                   : ChatJson::array());
+      items_.add(event, has_scores ? reader_->logprobs(std::exchange(scores, {}))["content"] : ChatJson::array());
     }
   }
 
@@ -113,10 +100,8 @@ class ResponseAnswer {
     if (answer_->gone()) return;
     if (error) return fail(response_error(request_error_of(error)));
     begin();
-    std::vector<AnswerEvent> events;
-    if (!request_.stream) events = read(generated.text);
-    const bool has_cut_call = !task_->plain && finish_answer(*task_, generated.finish_reason, *parser_, events);
-    add(events, pieces_->take_rest(generated.scores, generated.text.size()));
+    add(reader_->finish(generated));
+    const bool has_cut_call = reader_->has_cut_call();
     const bool is_cut = has_cut_call || generated.finish_reason == FinishReason::length;
     items_.finish(is_cut);
     if (request_.stores) store(has_cut_call);
@@ -160,10 +145,8 @@ class ResponseAnswer {
   const std::time_t now_ = std::time(nullptr);
   const std::string id_ = unique_id("resp_");
   std::shared_ptr<const TextTask> task_;
-  std::optional<AnswerParser> parser_;
-  std::optional<TokenPieces> pieces_;
+  std::optional<AnswerReader> reader_;
   ResponseItems items_;
-  std::size_t bytes_ = 0;   // of the text that is streamed
   std::size_t events_ = 0;  // of the stream
   bool has_begun_ = false;
 };

@@ -1,0 +1,50 @@
+#include "tools/serve/answer_reader.h"
+
+#include <algorithm>
+#include <nlohmann/json.hpp>
+#include <string>
+#include <utility>
+
+#include "tools/openai/answer_body.h"
+
+namespace minimind {
+
+AnswerReader::AnswerReader(const TextModel& model, std::shared_ptr<const TextTask> task)
+    : model_(model),
+      task_(std::move(task)),
+      parser_(task_->thinks),
+      pieces_(model.tokenizer(), task_->options.text_tokens) {
+  std::vector<AnswerEvent> none;
+  parser_.push(task_->opening, none);
+}
+
+void AnswerReader::read(std::string_view text, std::vector<AnswerEvent>& events) {
+  bytes_ += text.size();
+  if (!task_->plain) return parser_.push(text, events);
+  if (!text.empty()) events.push_back({.kind = AnswerEvent::Kind::text, .text = std::string(text), .call = {}});
+}
+
+AnswerReader::Piece AnswerReader::push(std::string_view text, std::span<const TokenScore> scores) {
+  Piece piece;
+  read(text, piece.events);
+  if (!piece.events.empty()) piece.scores = pieces_.take(scores, bytes_);
+  return piece;
+}
+
+AnswerReader::Piece AnswerReader::finish(const Generated& generated) {
+  Piece piece;
+  read(std::string_view(generated.text).substr(bytes_), piece.events);
+  if (!task_->plain) has_cut_call_ = finish_answer(*task_, generated.finish_reason, parser_, piece.events);
+  piece.scores = pieces_.take_rest(generated.scores, generated.text.size());
+  return piece;
+}
+
+ChatJson AnswerReader::logprobs(std::span<const TokenScore> scores) const {
+  return chat_logprobs(model_.tokenizer(), pieces_, scores);
+}
+
+bool AnswerReader::has_text(std::span<const TokenScore> scores) const {
+  return std::ranges::any_of(scores, [&](const TokenScore& score) { return pieces_.is_text(score.token.token); });
+}
+
+}  // namespace minimind
