@@ -6,6 +6,8 @@
 #include <map>
 #include <memory>
 #include <optional>
+#include <set>
+#include <string>
 #include <utility>
 #include <vector>
 
@@ -106,6 +108,7 @@ class BatchRun {
         defaults_(std::move(defaults)),
         seed_(seed),
         texts_(command.parallel.texts),
+        quiet_(command.run.quiet),
         queue_(model.llm(), {.parallel = texts_,
                              .kv_memory = command.parallel.kv_memory(command.run.quiet),
                              .step_tokens = batch_tokens,
@@ -149,6 +152,7 @@ class BatchRun {
     if (!line) return false;
     try {
       const std::shared_ptr<OpenRequest> open = prepare(model_, *line, defaults_, seed_, now_);
+      note_hints(open->request.hints);
       std::vector<TextJob> jobs;
       for (std::size_t i = 0; i < open->tasks.size(); ++i) {
         jobs.push_back({.task = {open, &open->tasks[i]},
@@ -161,6 +165,13 @@ class BatchRun {
       results_.add(line->index, error_line(line->id(), error), true);
     }
     return true;
+  }
+
+  // Names each field that changes nothing once.
+  void note_hints(const std::vector<std::string>& hints) {
+    for (const std::string& hint : hints) {
+      if (hints_.insert(hint).second && !quiet_) note("requests have {}, which changes nothing here", hint);
+    }
   }
 
   void end(OpenRequest& open, std::size_t text, Generated generated, const std::exception_ptr& error) {
@@ -203,6 +214,8 @@ class BatchRun {
   const std::uint64_t seed_;
   const std::time_t now_ = std::time(nullptr);  // that templates see
   const std::size_t texts_;                     // at once
+  const bool quiet_;
+  std::set<std::string> hints_;  // that were named
   TextQueue queue_;
   OrderedResults results_;
   ResultFiles& files_;

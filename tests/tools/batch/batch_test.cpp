@@ -366,6 +366,24 @@ TEST_F(Batch, ReadsAGrammarAfterRequestsWithoutOne) {
   EXPECT_NE(answer(0).substr(0, 1), "{");
 }
 
+TEST_F(Batch, NamesFieldsThatChangeNothingOnce) {
+  std::ofstream file(path("in.jsonl"));
+  for (int i = 0; i < 2; ++i) {
+    file << R"({"prompt": "", "max_tokens": 2, "cache_prompt": true, "return_token_ids": true, "prompt_logprobs": 0})"
+         << "\n";
+  }
+  file.close();
+  const Outcome outcome = run("batch --seed 3 " + path("in.jsonl") + " -o " + path("results") + demo);
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  const std::string expected = "requests have cache_prompt, which changes nothing here\n";
+  const std::size_t first = outcome.err.find(expected);
+  ASSERT_NE(first, std::string::npos) << outcome.err;
+  EXPECT_EQ(outcome.err.find(expected, first + 1), std::string::npos) << outcome.err;
+  const BatchJson choice = lines("results").at(0)["response"]["body"]["choices"][0];
+  EXPECT_EQ(choice["prompt_token_ids"].size(), 1u) << choice;
+  EXPECT_EQ(choice["token_ids"].size(), 2u);
+}
+
 TEST_F(Batch, NamesTheFieldThatIsWrong) {
   const std::vector<std::pair<std::string, std::string>> cases{
       {R"({"prompt": "a", "temperature": "hot"})", "temperature"},

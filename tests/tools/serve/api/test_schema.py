@@ -182,7 +182,7 @@ class SchemaTest(unittest.TestCase):
 
     def test_errors_conform(self):
         for status, path, body in ((400, '/v1/chat/completions', {}), (404, '/v1/nothing', {}), (405, '/v1/models', {}),
-                                   (400, '/v1/completions', []), (404, '/v1/completions', {'model': 'x', 'prompt': 'a'})):
+                                   (400, '/v1/completions', []), (404, '/v1/completions', {'model': '', 'prompt': 'a'})):
             found, text = self.server.post(path, body)
             self.assertEqual(found, status)
             self.check('Error', json.loads(text)['error'])
@@ -212,7 +212,9 @@ class SchemaTest(unittest.TestCase):
                         self.assertIn(status, (400, 404 if name == 'model' else 400), answer)
                         error = json.loads(answer)['error']
                         self.check('Error', error)
-                        self.assertEqual(re.split(r'[.\[]', error['param'])[0], name, answer)
+                        # Two names of one parameter with two values are an error about the first.
+                        named = {name, 'max_tokens'} if name == 'max_completion_tokens' else {name}
+                        self.assertIn(re.split(r'[.\[]', error['param'])[0], named, answer)
 
 
 if __name__ == '__main__':
