@@ -76,23 +76,22 @@ Request request_with(const RequestDefaults& defaults);
 // Of a text; with each of them every token is compared.
 inline constexpr std::size_t most_stop_tokens = 1000;
 
-// What reads any API's fields into a request, by the names of the API. Throw RequestError.
+// These read fields of any API into a request, and throw RequestError.
 //
-// ignore_eos, stop_token_ids and the least number of tokens, after max_tokens was read.
+// Reads ignore_eos, stop_token_ids and the least number of tokens, after max_tokens was read.
 void read_ends(const BodyFields& body, Dialect dialect, Request& request);
-// repeat_last_n: penalties are for the whole text, or there are none.
+// Checks repeat_last_n: penalties are for the whole text, or there are none.
 void read_penalty_range(const BodyFields& body, const Request& request);
-// Fields for steps of sampling that there are not here, which must be off.
+// Checks that steps of sampling which there are not here are off.
 void require_no_other_sampling(const BodyFields& body);
 
 // Reads the body of a chat completion or a completion. It may have what OpenAI's API has and changes the text or its
 // form: model, messages or prompt, max_tokens, max_completion_tokens, temperature, top_p, stop, seed, presence_penalty,
 // frequency_penalty, logit_bias, tools, tool_choice, parallel_tool_calls, response_format, reasoning_effort, logprobs,
-// top_logprobs, echo, n, best_of, stream, stream_options; and top_k, min_p, typical_p, repeat_penalty, dry_*,
-// grammar, ignore_eos, stop_token_ids, min_tokens, prompt_logprobs, return_token_ids, plain_content, open_thinking and
+// top_logprobs, echo, n, best_of, stream, stream_options; and top_k, min_p, typical_p, repeat_penalty, dry_*, grammar,
+// ignore_eos, stop_token_ids, min_tokens, prompt_logprobs, return_token_ids, plain_content, open_thinking and
 // enable_thinking, also in chat_template_kwargs. Fields that change nothing, such as `user`, `store` and `metadata`,
-// are accepted. Throws RequestError for anything else and for
-// values of another type or out of range, naming the field.
+// are accepted. Throws RequestError for anything else and for values of another type or out of range, naming the field.
 Request read_request(const ChatJson& body, bool chat, const RequestDefaults& defaults);
 
 }  // namespace minimind

@@ -75,7 +75,7 @@ class ModelShelf {
   // Returns the models, the newest first, as they are in the folder now.
   std::vector<Listed> list();
 
-  // What the engine of each model has done, by its name. Of the models that were dropped, the latest have names.
+  // What the engine of each model has done, by its name. Of models that were dropped, only the first 200 have names.
   std::map<std::string, EngineCounts> counts() const;
   // Rejects new texts from now on; the others come to their end.
   void drain();
