@@ -64,7 +64,9 @@ endif
 CPPFLAGS := -I. $(SYSROOT:%=-isystem %/include) -MMD -MP -DMINIMIND_VERSION='"$(VERSION)"' -DMINIMIND_SOURCE_DIR='"$(CURDIR)"'
 # The system's libraries may be of a later compiler than this one, whose C++ library they find when the program starts.
 LDLIBS := $(SYSROOT:%=-L%/lib) $(if $(STATIC),,-Wl,--allow-shlib-undefined -lfmt) -lutf8proc -lz
-PIE := $(if $(STATIC),-static-pie -s -Wl$(comma)--gc-sections,-pie)
+# The list of addresses that a program at a random place has to change.
+PACK_ADDRESSES := -Wl,-z,pack-relative-relocs
+PIE := $(if $(STATIC),-static-pie -s -Wl$(comma)--gc-sections $(call known_link_flags,$(PACK_ADDRESSES)),-pie)
 
 # Kernels are compiled once per instruction set of the machine's architecture; the program chooses at start.
 ifeq ($(MACHINE),aarch64)
@@ -103,7 +105,7 @@ ABI := $(shell sed -n 's/^\#define MINIMIND_ABI //p' runtime/api/minimind.h)
 LIBRARY := $(BUILD)/libminimind.so.$(ABI)
 TEST_OBJECTS := $(TEST_UNITS:%=$(BUILD)/%.o)
 
-.PHONY: all lib release wheel test-python help demo poet test test-serve test-deploy check test-everything test-systems run-tests install clean format sanitize sanitize-threads run-threaded-tests soak fuzz reference bench-peers packages test-packages check-format check-units tidy
+.PHONY: all lib release test-release wheel test-python help demo poet test test-serve test-deploy check test-everything test-systems run-tests install clean format sanitize sanitize-threads run-threaded-tests soak fuzz reference bench-peers packages test-packages check-format check-units tidy
 all: minimind
 
 help:
@@ -119,6 +121,7 @@ help:
 	@echo 'make release          build one file for each of $(RELEASE_TARGETS), under build/release-files'
 	@echo 'make install PREFIX=  install into PREFIX (default $(PREFIX)): bin/minimind, share/minimind, lib/libminimind.so,'
 	@echo '                      include/minimind.h and lib/pkgconfig/minimind.pc'
+	@echo 'make test-release     the same, and check them, those for other machines under qemu-user'
 	@echo 'make wheel            build the package for Python, build/wheel/*.whl'
 	@echo 'make test-python      build the wheel, install it under build/ and test it'
 	@echo 'make test-examples    the same with PyTorch, transformers and lm_eval, for tools/python/examples'
@@ -160,8 +163,15 @@ $(LIBRARY): $(filter $(BUILD)/weights/% $(BUILD)/runtime/%,$(OBJECTS)) runtime/a
 
 # What people download: a file for each target, with all libraries and the bundled poet within it.
 RELEASE_TARGETS := linux-x86_64 linux-aarch64
+RELEASE_PACKAGES := g++-aarch64-linux-gnu
 release: minimind
+	$(call install_packages,$(RELEASE_PACKAGES))
 	+tools/release.sh ./minimind $(VERSION) $(RELEASE_TARGETS)
+
+# The file for ARM runs under qemu-user, as several processors.
+test-release: release
+	$(call install_packages,qemu-user)
+	tests/release.sh build/release-files
 
 # The core alone: its program, the kernels without AMX, and what these include, and no other file. It is static, at random
 # addresses (whose list would take a fortieth of the program if it were not packed), and of the libraries' archives it takes only
@@ -169,7 +179,6 @@ release: minimind
 # loads libraries at run time; the handler of exceptions that nobody catches has no names, because their demangler is larger
 # than the tokenizer. Its units are those of the rooms, with the files of the core alone.
 CORE := $(BUILD)/core
-PACK_ADDRESSES := -Wl,-z,pack-relative-relocs
 CORE_LINK = $(HARDENED_LINK) -static-pie -s -Wl,--gc-sections $(call known_link_flags,$(PACK_ADDRESSES))
 CORE_KERNELS := $(filter avx512vnni avx512 avx2 sse2 neon,$(ISAS))
 CORE_ROOTS := tools/core/main.cpp $(CORE_KERNELS:%=runtime/kernels/%.cpp)

@@ -20,8 +20,8 @@
 #include "tools/terminal/note.h"
 #include "weights/base/error.h"
 #include "weights/base/text.h"
-#include "weights/io/input_file.h"
 #include "weights/io/mistaken_path.h"
+#include "weights/io/path.h"
 #include "weights/io/text_file.h"
 #include "weights/tensor/weight_types.h"
 
@@ -251,7 +251,7 @@ const std::string& bundled_path() {
     const std::span<const std::byte> bytes(bundled_model, bundled_model_end);
     if (bytes.empty()) return std::string();
     const std::string name = (executable() / "minimind-poet.gguf").string();
-    InputFile::provide(name, bytes);
+    provide_file(name, bytes);
     return name;
   }();
   return path;

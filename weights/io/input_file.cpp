@@ -20,19 +20,11 @@ namespace {
 
 constexpr std::size_t start_size = 1024, most = std::size_t{1} << 24;  // bytes read at once
 
-std::string provided_path;
-std::span<const std::byte> provided_bytes;
-
 }  // namespace
 
-void InputFile::provide(const std::string& path, std::span<const std::byte> bytes) {
-  provided_path = path;
-  provided_bytes = bytes;
-}
-
 std::shared_ptr<const InputFile> InputFile::open(const std::string& path) {
-  if (!provided_bytes.empty() && path == provided_path) {
-    return std::shared_ptr<InputFile>(new InputFile(provided_bytes));
+  if (const auto bytes = provided_file(path); !bytes.empty()) {
+    return std::shared_ptr<InputFile>(new InputFile(path, bytes));
   }
   const int descriptor = ::open(path.c_str(), O_RDONLY | O_CLOEXEC | O_NONBLOCK | O_NOCTTY);
   if (descriptor < 0) {
@@ -59,8 +51,8 @@ InputFile::InputFile(std::string path, int descriptor, const struct stat& status
       size_(static_cast<std::size_t>(status.st_size)),
       written_(status.st_mtim) {}
 
-InputFile::InputFile(std::span<const std::byte> provided)
-    : path_(provided_path),
+InputFile::InputFile(std::string path, std::span<const std::byte> provided)
+    : path_(std::move(path)),
       bytes_(provided),
       descriptor_(-1),
       size_(provided.size()),

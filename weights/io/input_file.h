@@ -16,12 +16,8 @@ namespace minimind {
 class InputFile {
  public:
   // Throws Error if the file is missing, not a regular file or empty. Never waits, whatever has that name. For a file
-  // that the user names, see open_input().
+  // that the user names, see open_input(). Takes a file in memory, too: see provide_file().
   static std::shared_ptr<const InputFile> open(const std::string& path);
-
-  // From now on, a file of this name is in memory: these bytes, which must live as long as the program. One name at a
-  // time, given before there are threads.
-  static void provide(const std::string& path, std::span<const std::byte> bytes);
 
   InputFile(const InputFile&) = delete;
   InputFile& operator=(const InputFile&) = delete;
@@ -42,7 +38,7 @@ class InputFile {
 
  private:
   InputFile(std::string path, int descriptor, const struct stat& status);
-  explicit InputFile(std::span<const std::byte> provided);
+  InputFile(std::string path, std::span<const std::byte> provided);
 
   std::string path_;
   std::span<const std::byte> bytes_{};  // of a file in memory

@@ -64,7 +64,8 @@ void check_path(const std::string& path) {
   }
   struct stat status {};
   // If its status is unavailable for another reason, opening it reports why.
-  if (::stat(path.c_str(), &status) == 0 || (errno != ENOENT && errno != ENOTDIR)) return;
+  if (!provided_file(path).empty() || ::stat(path.c_str(), &status) == 0 || (errno != ENOENT && errno != ENOTDIR))
+    return;
   const bool is_link = ::lstat(path.c_str(), &status) == 0 && S_ISLNK(status.st_mode);
   const char* const reason = is_link ? "it is a link to a file that does not exist" : std::strerror(ENOENT);
   throw Error(fmt::format("{}: cannot be opened: {}{}", path, reason, advice_on(path)));

@@ -1,11 +1,20 @@
 #pragma once
 
+#include <cstddef>
+#include <span>
 #include <string>
 #include <string_view>
 
 namespace minimind {
 
 // Paths are bytes, as the system takes them.
+
+// From now on, a regular file of this name is in memory: these bytes, which must live as long as the program. One name
+// at a time, given before there are threads.
+void provide_file(const std::string& path, std::span<const std::byte> bytes);
+
+// Returns the bytes of the file of that name in memory; none if there is no such file.
+std::span<const std::byte> provided_file(const std::string& path);
 
 // Returns true if a folder of that name exists.
 bool is_folder(const std::string& path);

@@ -17,6 +17,8 @@
 #include "tests/support/temporary_file.h"
 #include "tests/support/temporary_folder.h"
 #include "weights/base/error.h"
+#include "weights/io/mistaken_path.h"
+#include "weights/io/path.h"
 
 namespace minimind {
 namespace {
@@ -53,7 +55,9 @@ TEST(InputFile, OneInMemoryHasANameAndNoFile) {
   static constexpr std::string_view bytes = "some bytes";
   const TemporaryFolder folder;
   const std::string path = folder.path() + "/provided";
-  InputFile::provide(path, std::as_bytes(std::span(bytes)));
+  provide_file(path, std::as_bytes(std::span(bytes)));
+  EXPECT_TRUE(is_regular_file(path));
+  check_path(path);
   const auto file = InputFile::open(path);
   EXPECT_EQ(file->path(), path);
   EXPECT_EQ(as_string(file->start()), "some bytes");
@@ -61,7 +65,7 @@ TEST(InputFile, OneInMemoryHasANameAndNoFile) {
   EXPECT_EQ(file->read_text(10), "some bytes");
   EXPECT_EQ(error_of([&] { bytes_at(*file, 5, 6); }),
             path + ": was changed while it was read; read it again when it is complete");
-  InputFile::provide("", {});
+  provide_file("", {});
   EXPECT_NE(error_of([&] { InputFile::open(path); }).find("No such file"), std::string::npos);
 }
 
