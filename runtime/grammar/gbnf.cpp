@@ -18,6 +18,7 @@
 #include "weights/base/error.h"
 #include "weights/base/text.h"
 #include "weights/io/input_file.h"
+#include "weights/io/text_file.h"
 
 namespace minimind {
 namespace {
@@ -342,7 +343,9 @@ Grammar parse_grammar(std::string_view text, const std::string& source) {
 }
 
 Grammar load_grammar(const std::string& path) {
-  return parse_grammar(open_input(path)->read_text(max_gbnf_size), path);
+  const std::string text = read_text_or_pipe(path, max_gbnf_size);
+  check_not_mistaken(text, text.size(), path);
+  return parse_grammar(text, path);
 }
 
 }  // namespace minimind

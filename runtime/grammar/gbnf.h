@@ -26,7 +26,8 @@ namespace minimind {
 // of the rule instead.
 Grammar parse_grammar(std::string_view text, const std::string& source);
 
-// Parses a file of at most 1 MiB as parse_grammar() does. Throws Error, too, if it cannot be read.
+// Parses a file that a person named, of at most 1 MiB, as parse_grammar() does; it may be a pipe. Throws Error, too, if
+// it cannot be read.
 Grammar load_grammar(const std::string& path);
 
 }  // namespace minimind

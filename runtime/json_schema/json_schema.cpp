@@ -28,6 +28,7 @@
 #include "weights/base/text.h"
 #include "weights/io/input_file.h"
 #include "weights/io/json_fields.h"
+#include "weights/io/text_file.h"
 
 namespace minimind {
 namespace {
@@ -929,7 +930,9 @@ constexpr std::size_t most_compile_steps = 20'000'000;
 constexpr int max_file_depth = 100;
 
 SchemaJson read_schema_file(const std::string& path) {
-  return parse_json<SchemaJson>(open_input(path)->read_text(max_schema_size), path, max_file_depth, "a JSON Schema");
+  const std::string text = read_text_or_pipe(path, max_schema_size);
+  check_not_mistaken(text, text.size(), path);
+  return parse_json<SchemaJson>(text, path, max_file_depth, "a JSON Schema");
 }
 
 }  // namespace

@@ -34,7 +34,7 @@ struct JsonSchemaGrammar {
 };
 
 // Returns the grammar of JSON texts that are valid by a JSON Schema of draft 4, 6, 7, 2019-09 or 2020-12, as $schema
-// says. Without $schema it is 2020-12, and older spellings are read as well.
+// says; any other $schema is rejected. Without $schema it is 2020-12, and older spellings are read as well.
 //
 // Every keyword of these drafts is supported, except for what README.md in this folder lists, which is rejected.
 // Formats are checked: date, time, date-time, duration, email, hostname, ipv4, ipv6, uri, uri-reference, iri,
@@ -62,7 +62,8 @@ struct JsonSchemaGrammar {
 JsonSchemaGrammar compile_json_schema(const nlohmann::ordered_json& schema, const std::string& source,
                                       const JsonSchemaOptions& options = {});
 
-// Reads a file of at most 1 MiB, nested at most 100 deep. Throws Error, too, if it cannot be read.
+// Reads a file that a person named, of at most 1 MiB and nested at most 100 deep; it may be a pipe, as may those of
+// `references`. Throws Error, too, if it cannot be read.
 JsonSchemaGrammar compile_json_schema_file(const std::string& path, const JsonSchemaOptions& options = {});
 
 }  // namespace minimind

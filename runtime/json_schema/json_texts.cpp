@@ -164,7 +164,7 @@ std::string fraction_pattern(std::string_view digits) {
 // For the sets of texts that are made once, and parts of such.
 Automaton whole_text(const std::string& pattern) {
   const UncountedWork once;
-  return pattern_automaton("^" + pattern + "$");
+  return pattern_automaton(pattern, Matching::whole);
 }
 
 // Numbers without an exponent with at most this many digits after leading zeros.

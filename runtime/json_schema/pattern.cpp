@@ -15,6 +15,7 @@
 #include <vector>
 
 #include "runtime/grammar/work.h"
+#include "runtime/json_schema/scripts.h"
 #include "runtime/text/utf8.h"
 #include "weights/base/error.h"
 #include "weights/base/text.h"
@@ -29,10 +30,21 @@ constexpr std::size_t max_steps = 4'000'000;    // of the construction of its au
 
 // A regular expression.
 struct Term {
-  enum class Kind : std::uint8_t { characters, sequence, choice, repeat, start, end, ahead, not_ahead };
+  enum class Kind : std::uint8_t {
+    characters,
+    sequence,
+    choice,
+    repeat,
+    start,
+    end,
+    ahead,
+    not_ahead,
+    boundary,  // of a word: of ASCII's letters, digits and _
+    not_boundary,
+  };
   Kind kind = Kind::sequence;
   CodePoints set;           // of characters
-  std::vector<Term> parts;  // of all kinds except characters, start and end
+  std::vector<Term> parts;  // of a sequence, a choice, a repetition and what is ahead
   std::size_t min = 0;      // of a repetition
   std::optional<std::size_t> max;
 };
@@ -58,6 +70,46 @@ CodePoints all_but_line_ends() {
   return CodePoints('\n', '\n').add('\r').add(0x2028, 0x2029).complement();
 }
 
+// The character that stands for all that differ from it in their case alone: Unicode's simple case folding.
+char32_t folded(char32_t character) {
+  std::array<utf8proc_int32_t, 8> full{};
+  const auto point = static_cast<utf8proc_int32_t>(character);
+  const auto size = utf8proc_decompose_char(point, full.data(), full.size(), UTF8PROC_CASEFOLD, nullptr);
+  if (size == 1) return static_cast<char32_t>(full[0]);
+  constexpr char32_t dotted_capital_i = 0x130;  // its lower case is not its folding
+  return character == dotted_capital_i ? character : static_cast<char32_t>(utf8proc_tolower(point));
+}
+
+// The characters that have others of another case, in groups of those that are equal without their case.
+const std::vector<std::vector<char32_t>>& cases_of_characters() {
+  static const std::vector<std::vector<char32_t>> groups = [] {
+    constexpr char32_t last_with_case = 0x1FFFF;
+    std::map<char32_t, std::vector<char32_t>> by_folded;
+    for (char32_t c = 0; c <= last_with_case; ++c) {
+      if (!is_scalar_value(c) || folded(c) == c) continue;
+      std::vector<char32_t>& group = by_folded[folded(c)];
+      if (group.empty()) group.push_back(folded(c));
+      group.push_back(c);
+    }
+    std::vector<std::vector<char32_t>> result;
+    for (auto& [first, group] : by_folded) result.push_back(std::move(group));
+    return result;
+  }();
+  return groups;
+}
+
+// Adds to each character of the set those that differ from it in their case alone.
+CodePoints in_any_case(const CodePoints& set) {
+  std::vector<CodePoints::Range> ranges = set.ranges();
+  for (const std::vector<char32_t>& group : cases_of_characters()) {
+    spend(1);
+    if (std::ranges::none_of(group, [&](char32_t c) { return set.contains(c); })) continue;
+    for (const char32_t c : group) ranges.push_back({c, c});
+  }
+  return CodePoints(std::move(ranges));
+}
+
+// Of all except \W, whose complement is that of what it means in any case.
 std::optional<CodePoints> class_of_escape(char letter) {
   switch (letter) {
     case 'd':
@@ -66,8 +118,6 @@ std::optional<CodePoints> class_of_escape(char letter) {
       return decimal_digits().complement();
     case 'w':
       return word_characters();
-    case 'W':
-      return word_characters().complement();
     case 's':
       return white_space();
     case 'S':
@@ -106,16 +156,26 @@ std::optional<CodePoints> make_category(std::string_view name) {
   return CodePoints(std::move(ranges));
 }
 
-std::optional<CodePoints> characters_of_category(std::string_view name) {
+// The characters of a property as in \p{...}: a general category, with or without its name, or a script.
+std::optional<CodePoints> make_property(std::string_view property) {
+  const std::size_t equals = property.find('=');
+  if (equals == std::string_view::npos) return make_category(property);
+  const std::string_view name = property.substr(0, equals), value = property.substr(equals + 1);
+  if (name == "General_Category" || name == "gc") return make_category(value);
+  if (name == "Script" || name == "sc") return characters_of_script(value);
+  return std::nullopt;
+}
+
+std::optional<CodePoints> characters_of_property(std::string_view property) {
   static std::mutex mutex;
-  static std::map<std::string, std::optional<CodePoints>, std::less<>> made;
-  constexpr std::size_t longest_name = 32;
-  if (name.size() > longest_name) return std::nullopt;
+  static std::map<std::string, CodePoints, std::less<>> made;
+  constexpr std::size_t longest = 64;
+  if (property.size() > longest) return std::nullopt;
   const std::lock_guard lock(mutex);
-  const auto known = made.find(name);
+  const auto known = made.find(property);
   if (known != made.end()) return known->second;
-  auto set = make_category(name);
-  if (set) made.emplace(name, set);
+  auto set = make_property(property);
+  if (set) made.emplace(property, *set);
   return set;
 }
 
@@ -124,10 +184,14 @@ class PatternParser {
   explicit PatternParser(std::string_view pattern) : pattern_(pattern) {}
 
   Term parse() {
+    any_case_ = take_if("(?i)");
     Term term = parse_choice(0);
     if (!at_end()) fail("a group is not opened");
     return term;
   }
+
+  // The characters of words, whose boundaries \b and \B are about; empty if the expression has neither.
+  CodePoints words() const { return has_boundaries_ ? cased(word_characters()) : CodePoints(); }
 
  private:
   bool at_end() const { return at_ == pattern_.size(); }
@@ -142,6 +206,9 @@ class PatternParser {
   [[noreturn]] void fail(const std::string& reason) const {
     throw Error(fmt::format("the pattern {} at byte {}: {}", quote(pattern_), at_ + 1, reason));
   }
+
+  // `set` as it matters for the expression.
+  CodePoints cased(const CodePoints& set) const { return any_case_ ? in_any_case(set) : set; }
 
   static Term characters(CodePoints set) {
     spend(1 + set.ranges().size());
@@ -187,12 +254,20 @@ class PatternParser {
     if (take_if("$")) return anchor(Term::Kind::end);
     if (starts_with("(")) return parse_group(nesting);
     if (take_if(".")) return characters(all_but_line_ends());
+    if (starts_with("\\b") || starts_with("\\B")) return parse_boundary();
     if (starts_with("[")) return characters(parse_set());
-    if (starts_with("\\")) return characters(parse_escape());
+    if (starts_with("\\")) return characters(cased(parse_escape()));
     if (std::string_view("*+?").find(pattern_[at_]) != std::string_view::npos || starts_counts()) {
       fail("nothing to repeat; escape the character with a backslash for itself");
     }
-    return characters(CodePoints().add(take_code_point()));
+    return characters(cased(CodePoints().add(take_code_point())));
+  }
+
+  Term parse_boundary() {
+    has_boundaries_ = true;
+    if (take_if("\\b")) return anchor(Term::Kind::boundary);
+    take_if("\\B");
+    return anchor(Term::Kind::not_boundary);
   }
 
   Term parse_group(std::size_t nesting) {
@@ -207,7 +282,7 @@ class PatternParser {
       const bool named = starts_with("?<") && !starts_with("?<=") && !starts_with("?<!");
       const std::size_t end = pattern_.find('>', at_);
       if (!named || end == std::string_view::npos) {
-        fail("this group is not supported, expected (, (?:, (?=, (?! or (?<name>");
+        fail("this group is not supported, expected (, (?:, (?=, (?!, (?<name> or, at the start, (?i)");
       }
       at_ = end + 1;
     }
@@ -301,7 +376,7 @@ class PatternParser {
       if (to < from) fail("a range ends before it starts");
       add(CodePoints(from, to));
     }
-    CodePoints set(std::move(ranges));
+    const CodePoints set = cased(CodePoints(std::move(ranges)));
     return negated ? set.complement() : set;
   }
 
@@ -332,6 +407,7 @@ class PatternParser {
     const bool alphanumeric = word_characters().contains(static_cast<unsigned char>(letter)) && letter != '_';
     if (!alphanumeric) return CodePoints().add(take_code_point());
     ++at_;
+    if (letter == 'W') return cased(word_characters()).complement();
     if (const auto set = class_of_escape(letter)) return *set;
     static constexpr std::string_view letters = "tnvfr", meanings = "\t\n\v\f\r";
     const auto control = letters.find(letter);
@@ -339,8 +415,14 @@ class PatternParser {
     if (letter == 'p' || letter == 'P') {
       const std::size_t end = starts_with("{") ? pattern_.find('}', at_) : std::string_view::npos;
       if (end == std::string_view::npos) unsupported();
-      const auto set = characters_of_category(pattern_.substr(at_ + 1, end - at_ - 1));
-      if (!set) unsupported();
+      const auto set = characters_of_property(pattern_.substr(at_ + 1, end - at_ - 1));
+      if (!set) {
+        at_ = begin;
+        fail(
+            "this property is not supported, expected a general category such as \\p{L} or \\p{gc=Lu}, or a script "
+            "such "
+            "as \\p{Script=Han}");
+      }
       at_ = end + 1;
       return letter == 'p' ? *set : set->complement();
     }
@@ -378,25 +460,31 @@ class PatternParser {
 
   std::string_view pattern_;
   std::size_t at_ = 0;
+  bool any_case_ = false;
+  bool has_boundaries_ = false;
 };
 
 // The nondeterministic automaton of a term, and its deterministic one. A look-ahead is a condition on the rest of the
-// string: a set of strings that the rest must be in. A thread is a position together with the conditions it has met,
-// each at the state that it has reached.
+// string: a set of strings that the rest must be in. So is a boundary, which depends on the character before, too. A
+// thread is a position together with the conditions it has met, each at the state that it has reached.
 class PatternBuilder {
  public:
-  explicit PatternBuilder(std::size_t& steps) : steps_(steps) {}
+  // What is before a position: ^ matches only at the start, which is like a character that no word has.
+  enum class Before : std::uint8_t { start, word, other };
 
-  // The strings that start with a match of `term`, or that contain one if `anywhere`. `at_start`: ^ matches at the
-  // start of these strings.
-  Automaton build(const Term& term, bool anywhere, bool at_start) {
+  // `words` are the characters of words; empty if the expression has no boundaries of them.
+  PatternBuilder(std::size_t& steps, const CodePoints& words) : steps_(steps), words_(words) {}
+
+  // The strings that start with a match of `term`, or that contain one if `anywhere`. `before` is what is before these
+  // strings.
+  Automaton build(const Term& term, bool anywhere, Before before) {
     const Position start = add(), match = add(), matched = add();
     final_ = matched;
     if (anywhere) loop(start);
     positions_[start].free.push_back(match);
     add_term(term, match, matched);
     loop(matched);
-    return determinize(start, at_start);
+    return determinize(start, before);
   }
 
  private:
@@ -462,6 +550,8 @@ class PatternBuilder {
       case Term::Kind::end:
       case Term::Kind::ahead:
       case Term::Kind::not_ahead:
+      case Term::Kind::boundary:
+      case Term::Kind::not_boundary:
         positions_[from].looks.emplace_back(&term, to);
         return;
     }
@@ -489,16 +579,26 @@ class PatternBuilder {
     add_free(from, to);
   }
 
+  // The strings that the rest must be in.
+  Automaton rests(const Term& look, Before before) {
+    if (look.kind == Term::Kind::end) return Automaton::of_texts({U""});
+    Term word;
+    word.kind = Term::Kind::characters;
+    word.set = words_;
+    const bool boundary = look.kind == Term::Kind::boundary || look.kind == Term::Kind::not_boundary;
+    const Automaton ahead = PatternBuilder(steps_, words_).build(boundary ? word : look.parts.front(), false, before);
+    // A boundary is before a word after anything else, and before anything else after a word.
+    const bool must_match =
+        boundary ? (look.kind == Term::Kind::boundary) != (before == Before::word) : look.kind == Term::Kind::ahead;
+    return must_match ? ahead : ahead.complement();
+  }
+
   // The number of a look-ahead's condition.
-  std::uint32_t condition_of(const Term* look, bool at_start) {
-    const auto [place, added] = numbers_.try_emplace({look, at_start}, static_cast<std::uint32_t>(conditions_.size()));
+  std::uint32_t condition_of(const Term* look, Before before) {
+    const auto [place, added] = numbers_.try_emplace({look, before}, static_cast<std::uint32_t>(conditions_.size()));
     if (!added) return place->second;
     conditions_.emplace_back();
-    Automaton automaton = Automaton::of_texts({U""});
-    if (look->kind != Term::Kind::end) {
-      automaton = PatternBuilder(steps_).build(look->parts.front(), false, at_start);
-      if (look->kind == Term::Kind::not_ahead) automaton = automaton.complement();
-    }
+    Automaton automaton = rests(*look, before);
     Target& target = conditions_[place->second];
     for (Automaton::State state = 0; state < automaton.states(); ++state) {
       CodePoints to_itself;
@@ -518,7 +618,7 @@ class PatternBuilder {
   }
 
   // Adds a thread and all that it reaches without a character.
-  void close(Thread thread, bool at_start, std::set<Thread>& closed) {
+  void close(Thread thread, Before before, std::set<Thread>& closed) {
     std::vector<Thread> pending{std::move(thread)};
     while (!pending.empty()) {
       const Thread now = std::move(pending.back());
@@ -530,10 +630,10 @@ class PatternBuilder {
       const Place& place = positions_[now.position];
       for (const Position to : place.free) pending.push_back({to, now.conditions});
       for (const Position to : place.at_start) {
-        if (at_start) pending.push_back({to, now.conditions});
+        if (before == Before::start) pending.push_back({to, now.conditions});
       }
       for (const auto& [look, to] : place.looks) {
-        const std::uint32_t number = condition_of(look, at_start);
+        const std::uint32_t number = condition_of(look, before);
         const Target& target = conditions_[number];
         if (target.automaton.empty()) continue;
         Thread next{to, now.conditions};
@@ -574,6 +674,7 @@ class PatternBuilder {
       points.push_back(first);
       points.push_back(last + 1);
     };
+    for (const CodePoints::Range& range : words_.ranges()) cut(range.first, range.last);
     for (const Thread& thread : threads) {
       for (const auto& [set, to] : positions_[thread.position].edges) {
         charge(2 * set->ranges().size());
@@ -617,13 +718,13 @@ class PatternBuilder {
     return next;
   }
 
-  std::vector<Thread> closed(const std::vector<Thread>& threads, bool at_start) {
+  std::vector<Thread> closed(const std::vector<Thread>& threads, Before before) {
     std::set<Thread> reached;
-    for (const Thread& thread : threads) close(thread, at_start, reached);
+    for (const Thread& thread : threads) close(thread, before, reached);
     return kept(reached);
   }
 
-  Automaton determinize(Position start, bool at_start) {
+  Automaton determinize(Position start, Before before) {
     Automaton::Draft draft;
     std::map<std::vector<Thread>, Automaton::State> numbers;
     std::vector<const std::vector<Thread>*> sets;
@@ -638,18 +739,19 @@ class PatternBuilder {
       }
       return place->second;
     };
-    number(closed({{start, {}}}, at_start));
+    number(closed({{start, {}}}, before));
     for (std::size_t i = 0; i < sets.size(); ++i) {
       const std::vector<Thread>& threads = *sets[i];
       const std::vector<char32_t> points = cuts(threads);
       // Many ranges lead to the same threads, which are closed once.
-      std::map<std::vector<Thread>, std::optional<Automaton::State>> reached;
+      std::map<std::pair<Before, std::vector<Thread>>, std::optional<Automaton::State>> reached;
       for (std::size_t k = 0; k < points.size(); ++k) {
         const char32_t last = k + 1 < points.size() ? points[k + 1] - 1 : last_code_point;
         if (points[k] > last_code_point) break;
-        const auto [place, added] = reached.try_emplace(step(threads, points[k]));
+        const Before now = words_.contains(points[k]) ? Before::word : Before::other;
+        const auto [place, added] = reached.try_emplace({now, step(threads, points[k])});
         if (added) {
-          std::vector<Thread> next = closed(place->first, false);
+          std::vector<Thread> next = closed(place->first.second, now);
           if (!next.empty()) place->second = number(std::move(next));
         }
         if (!place->second) continue;
@@ -663,19 +765,30 @@ class PatternBuilder {
   }
 
   std::size_t& steps_;
+  const CodePoints& words_;
   std::vector<Place> positions_;
   std::vector<Target> conditions_;
-  std::map<std::pair<const Term*, bool>, std::uint32_t> numbers_;
+  std::map<std::pair<const Term*, Before>, std::uint32_t> numbers_;
   Position final_ = 0;
 };
 
 }  // namespace
 
-Automaton pattern_automaton(std::string_view pattern) {
-  const Term term = PatternParser(pattern).parse();
+Automaton pattern_automaton(std::string_view pattern, Matching matching) {
+  PatternParser parser(pattern);
+  Term term = parser.parse();
+  if (matching == Matching::whole) {
+    Term whole;
+    whole.parts.resize(3);
+    whole.parts[0].kind = Term::Kind::start;
+    whole.parts[1] = std::move(term);
+    whole.parts[2].kind = Term::Kind::end;
+    term = std::move(whole);
+  }
+  const CodePoints words = parser.words();
   std::size_t steps = 0;
   try {
-    return PatternBuilder(steps).build(term, true, true);
+    return PatternBuilder(steps, words).build(term, matching == Matching::anywhere, PatternBuilder::Before::start);
   } catch (const Error& error) {
     throw Error(fmt::format("the pattern {}: {}", quote(pattern), error.what()));
   }
@@ -829,7 +942,7 @@ std::optional<Automaton> format_automaton(std::string_view format) {
   const auto pattern = pattern_of(format);
   if (!pattern) return std::nullopt;
   const UncountedWork once;
-  return made.emplace(format, pattern_automaton("^(?:" + *pattern + ")$")).first->second;
+  return made.emplace(format, pattern_automaton(*pattern, Matching::whole)).first->second;
 }
 
 }  // namespace minimind

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstdint>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -8,15 +9,19 @@
 
 namespace minimind {
 
-// Returns the strings in which a regular expression of JSON Schema (ECMA-262 with its u flag) matches. Any characters
-// may surround an unanchored match.
+// Where an expression must match: anywhere, with any characters around the match, or from the start of the string to
+// its end.
+enum class Matching : std::uint8_t { anywhere, whole };
+
+// Returns the strings in which a regular expression of JSON Schema (ECMA-262 with its u flag) matches.
 //
-// Supported: | ( ) (?: ) (?<name> ) . [ ] [^ ] * + ? {m} {m,} {m,n}, lazy or not; ^ and $ anywhere; (?= ) and (?! );
-// \d \D \w \W \s \S; \p{...} and \P{...} with a general category; \t \n \v \f \r \0 \cX \xHH \uHHHH \u{H...} and
-// escaped punctuation. As browsers do without the u flag, a { that starts no repetition, a } and a ] are themselves.
-// Throws Error, with the position, for everything else: look-behind, \b, back references, scripts. Throws Error, too,
-// if the automaton would be too large.
-Automaton pattern_automaton(std::string_view pattern);
+// Supported: | ( ) (?: ) (?<name> ) . [ ] [^ ] * + ? {m} {m,} {m,n}, lazy or not; ^ and $ anywhere; \b \B; (?= ) and
+// (?! ); \d \D \w \W \s \S; \p{...} and \P{...} with a general category or Script=NAME; \t \n \v \f \r \0 \cX \xHH
+// \uHHHH \u{H...} and escaped punctuation; (?i) at the start, after which case does not matter, as with the i flag. As
+// browsers do without the u flag, a { that starts no repetition, a } and a ] are themselves. Throws Error, with the
+// position, for everything else: look-behind, back references, other properties. Throws Error, too, if the automaton
+// would be too large.
+Automaton pattern_automaton(std::string_view pattern, Matching matching = Matching::anywhere);
 
 // Returns the strings of a format of JSON Schema; std::nullopt for a format that is not checked. That a host name has
 // at most 253 characters is left to the caller.

@@ -136,7 +136,7 @@ JsonTypes SchemaNodes::types_meant(NodeId id) const {
     const bool decided = node.types != all_types || !node.any_of.empty() || !node.one_of.empty() ||
                          !node.none_of.empty() || !node.ifs.empty();
     if (decided) return all_types;
-    const bool object = !node.properties.empty() || !node.patterns.empty() || node.additional || node.unevaluated ||
+    const bool object = node.lists_properties || !node.patterns.empty() || node.additional || node.unevaluated ||
                         !node.names.empty() || !node.required.empty() || node.min_properties > 0 || node.max_properties;
     const bool array = !node.prefix.empty() || node.items || node.unevaluated_items || node.min_items > 0 ||
                        node.max_items || node.unique || !node.contains.empty();

@@ -130,6 +130,7 @@ struct SchemaNode {
   bool unique = false;
   std::vector<Contains> contains;
 
+  bool lists_properties = false;  // all that it has, even if that is none
   std::vector<std::pair<std::string, NodeId>> properties;
   std::vector<std::pair<AutomatonId, NodeId>> patterns;
   std::optional<NodeId> additional, unevaluated;

@@ -105,13 +105,14 @@ bool is_one_of(std::string_view text, Texts... texts) {
   return ((text == texts) || ...);
 }
 
+// The draft of a metaschema, whose URI has its name; json-schema.org/schema is that of the latest draft.
 std::optional<SchemaDraft> draft_of(std::string_view uri) {
   const auto has = [&](std::string_view part) { return uri.find(part) != std::string_view::npos; };
-  if (has("draft-03") || has("draft-04")) return SchemaDraft::draft4;
+  if (has("draft-04")) return SchemaDraft::draft4;
   if (has("draft-05") || has("draft-06")) return SchemaDraft::draft6;
   if (has("draft-07")) return SchemaDraft::draft7;
   if (has("2019-09")) return SchemaDraft::draft2019;
-  if (has("2020-12")) return SchemaDraft::draft2020;
+  if (has("2020-12") || has("//json-schema.org/schema")) return SchemaDraft::draft2020;
   return std::nullopt;
 }
 
@@ -266,13 +267,28 @@ void SchemaReader::find_resources(const SchemaJson& document, std::size_t own) {
   }
 }
 
+// Returns the draft that the root of a resource states.
+std::optional<SchemaDraft> SchemaReader::stated_draft(const SchemaJson& root, const Resource& resource) const {
+  const auto stated = root.find("$schema");
+  if (stated == root.end()) return std::nullopt;
+  const auto draft = stated->is_string() ? draft_of(stated->get<std::string>()) : std::nullopt;
+  if (!draft) {
+    const std::string found = stated->is_string() ? quote(stated->get<std::string>()) : stated->type_name();
+    throw SchemaError(
+        fmt::format("{}: {}#/$schema: is {}, expected the URI of draft-04, draft-06, draft-07, 2019-09 or 2020-12; "
+                    "omit $schema to have the schema read as 2020-12",
+                    source_, &resource == resources_.data() ? "" : resource.uri, found));
+  }
+  return draft;
+}
+
 // Returns the resource that a schema belongs to: its own, if it has an $id.
 std::size_t SchemaReader::start_resource(const SchemaJson& value, std::size_t outer) {
   const auto text = [&](const char* key) {
     return value.contains(key) && value[key].is_string() ? value[key].get<std::string>() : std::string();
   };
   const bool whole = &value == resources_[outer].root;
-  if (const auto draft = draft_of(text("$schema")); draft && whole) {
+  if (const auto draft = whole ? stated_draft(value, resources_[outer]) : std::nullopt) {
     resources_[outer].draft = *draft;
     resources_[outer].draft_stated = true;
   }
@@ -291,7 +307,7 @@ std::size_t SchemaReader::start_resource(const SchemaJson& value, std::size_t ou
       resource.root = &value;
       resource.draft = resources_[outer].draft;
       resource.draft_stated = resources_[outer].draft_stated;
-      if (const auto draft = draft_of(text("$schema"))) resource.draft = *draft;
+      if (const auto draft = stated_draft(value, resource)) resource.draft = *draft;
       own = resources_.size();
       resources_.push_back(std::move(resource));
       resource_roots_[&value] = own;
@@ -628,6 +644,7 @@ void SchemaReader::read_objects(const SchemaJson& schema, const Place& place, Sc
     return value;
   };
   if (const SchemaJson* const properties = object("properties")) {
+    node.lists_properties = true;
     for (const auto& [name, value] : properties->items()) {
       node.properties.emplace_back(name, node_of(value, place.at("properties").at(name)));
     }

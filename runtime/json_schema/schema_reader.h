@@ -54,6 +54,7 @@ class SchemaReader {
 
   void find_resources(const SchemaJson& document, std::size_t own);
   std::size_t start_resource(const SchemaJson& value, std::size_t outer);
+  std::optional<SchemaDraft> stated_draft(const SchemaJson& root, const Resource& resource) const;
 
   NodeId node_of(const SchemaJson& schema, const Place& place);
   void fill(NodeId id, const SchemaJson& schema, const Place& place);

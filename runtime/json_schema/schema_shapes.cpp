@@ -647,7 +647,7 @@ void SchemaShapes::object_case(const std::vector<NodeId>& branch, ShapeCases& ca
     object.min = std::max(object.min, node.min_properties);
     if (node.max_properties) object.max = std::min(*node.max_properties, object.max.value_or(*node.max_properties));
     object.some.insert(object.some.end(), node.some.begin(), node.some.end());
-    closed = closed || !node.properties.empty();
+    closed = closed || node.lists_properties || !node.properties.empty();
   }
   for (const NodeId id : branch) {
     const SchemaNode& node = nodes_[id];

@@ -2,7 +2,9 @@
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
+#include <unistd.h>
 
+#include <array>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <string>
@@ -123,6 +125,20 @@ TEST(JsonSchema, PatternsLookAheadAndKnowCategories) {
        {R"("aa")", R"("1")", R"("ab12")"}},
       {R"j({"pattern":"a(?=b$)"})j", {R"("xab")"}, {R"("abc")", R"("a")"}},
       {R"j({"pattern":"^\\p{Lu}\\p{L}*\\P{N}$"})j", {R"("Éa!")"}, {R"("éa!")", R"("Éa1")"}},
+      {R"j({"pattern":"^\\p{Script=Han}\\p{sc=Cyrl}\\P{Script=Latin}\\p{gc=Nd}$"})j",
+       {"\"你жж1\""},
+       {"\"你жx1\"", "\"aжж1\""}},
+      {R"j({"pattern":"^\\p{Script=Hira}$"})j", {"\"ゔ\"", "\"\U0001F200\""}, {"\"カ\"", "\"ー\""}},
+      {R"j({"pattern":"\\bcat\\b"})j",
+       {R"("cat")", R"("a cat!")", R"("écat")"},
+       {R"("cats")", R"("concat")", R"("cat_")"}},
+      {R"j({"pattern":"^\\Bx|a\\B"})j", {R"("ab")", R"("a0")"}, {R"("x")", R"("a")", R"("a b")"}},
+      {R"j({"pattern":"^(?=a\\b)..$"})j", {R"("a ")"}, {R"("ab")"}},
+      {R"j({"pattern":"^(?!\\w+\\b!)[\\w!]+$"})j", {R"("ab")", R"("!ab")"}, {R"("ab!")", R"("a!b")"}},
+      {R"j({"pattern":"(?i)^straße[^k]\\W$"})j",
+       {R"("STRAßE1!")", R"("straẞeM ")"},
+       {R"("strasse1!")", "\"straße\u212A!\"", R"("straßeK!")", R"("straße1k")"}},
+      {R"j({"pattern":"(?i)\\bkσ?[a-b]\\b"})j", {R"("KA")", "\"x \u212AςB.\""}, {R"("kC")", R"("xKA")", R"("kΣab")"}},
       {R"j({"pattern":"^a{,2}]}$"})j", {R"("a{,2}]}")"}, {R"("aa]}")"}},
       {R"j({"pattern":"^(a|b$)c?"})j", {R"("ac")", R"("b")"}, {R"("bc")"}},
       {R"j({"pattern":"^[^]$"})j", {R"("x")", R"("\n")"}, {R"("")"}},
@@ -546,7 +562,9 @@ TEST(JsonSchema, InvalidSchemasAreRejectedNamingTheKeyword) {
       {R"j({"pattern":"(a"})j", "#/pattern: the pattern '(a' at byte 3: a group is not closed"},
       {R"j({"pattern":"a)"})j", "at byte 2: a group is not opened"},
       {R"j({"pattern":"(?<=a)b"})j", "at byte 2: this group is not supported"},
-      {R"j({"pattern":"\\bx"})j", "at byte 1: this escape is not supported"},
+      {R"j({"pattern":"\\p{Han}"})j", "at byte 1: this property is not supported, expected a general category"},
+      {R"j({"pattern":"\\p{Script=Hans}"})j", "this property is not supported"},
+      {R"j({"pattern":"a(?i)b"})j", "at byte 3: this group is not supported"},
       {R"j({"pattern":"\\1"})j", "this escape is not supported"},
       {R"j({"pattern":"[b-a]"})j", "a range ends before it starts"},
       {R"j({"pattern":"[a"})j", "a set is not closed"},
@@ -573,7 +591,7 @@ TEST(JsonSchema, InvalidSchemasAreRejectedNamingTheKeyword) {
 
 TEST(JsonSchema, WhatSaysNothingAboutValidityIsIgnoredAndListed) {
   const Json schema = Json::parse(
-      R"({"$schema":"x","$id":"y","$comment":"","title":"t","description":"d","default":1,"examples":[],
+      R"({"$schema":"https://json-schema.org/schema","$id":"y","$comment":"","title":"t","description":"d","default":1,"examples":[],
       "deprecated":true,"readOnly":true,"writeOnly":true,"x-order":1,"contentEncoding":"base64","type":"string",
       "tyep":"null","format":"color"})");
   const JsonSchemaGrammar compiled = compile_json_schema(schema, "s.json");
@@ -584,6 +602,41 @@ TEST(JsonSchema, WhatSaysNothingAboutValidityIsIgnoredAndListed) {
   strict.strict = true;
   EXPECT_NE(error_of([&] { compile_json_schema(schema, "s.json", strict); }).find("s.json: x-order is not supported"),
             std::string::npos);
+}
+
+TEST(JsonSchema, AnUnknownDraftIsRejected) {
+  const std::string expected = "#/$schema: is 'http://json-schema.org/draft-03/schema#', expected the URI of draft-04";
+  const std::string old = R"("$schema":"http://json-schema.org/draft-03/schema#")";
+  EXPECT_NE(error_of([&] { state_of_schema("{" + old + "}"); }).find("s.json: " + expected), std::string::npos);
+  EXPECT_NE(
+      error_of([&] { state_of_schema(R"({"$defs":{"a":{"$id":"urn:a",)" + old + "}}}"); }).find("urn:a" + expected),
+      std::string::npos);
+  EXPECT_NE(error_of([] { state_of_schema(R"({"$schema":4})"); }).find("#/$schema: is number, expected"),
+            std::string::npos);
+  expect_schema_matches(std::vector<SchemaCase>{
+      {R"({"properties":{"$schema":{"const":"x"}},"const":{"$schema":"x"}})", {R"({"$schema":"x"})"}, {}},
+      {R"({"$schema":"http://json-schema.org/schema#","prefixItems":[{"const":1}]})", {"[1]"}, {"[2]"}}});
+}
+
+TEST(JsonSchema, AnEmptyListOfPropertiesIsClosed) {
+  const SchemaCase none{R"({"type":"object","properties":{}})", {"{}"}, {R"({"a":1})"}};
+  expect_schema_matches(none, closed());
+  expect_schema_matches(SchemaCase{none.schema, {"{}", R"({"a":1})"}, {}});
+  expect_schema_matches(SchemaCase{R"({"properties":{},"additionalProperties":{"const":1}})", {R"({"a":1})"}, {"1"}},
+                        closed());
+  expect_schema_matches(SchemaCase{R"({"type":"object"})", {R"({"a":1})"}, {}}, closed());
+}
+
+TEST(JsonSchema, FilesMayBePipes) {
+  std::array<int, 2> ends{};
+  ASSERT_EQ(::pipe(ends.data()), 0);
+  const std::string schema = R"({"const":1})";
+  ASSERT_EQ(::write(ends[1], schema.data(), schema.size()), static_cast<ssize_t>(schema.size()));
+  ::close(ends[1]);
+  const std::string path = "/dev/fd/" + std::to_string(ends[0]);
+  GrammarState state(std::make_shared<const Grammar>(compile_json_schema_file(path).grammar));
+  ::close(ends[0]);
+  EXPECT_TRUE(state.allows("1"));
 }
 
 TEST(JsonSchema, FilesAreReadAndCheckedFirst) {
