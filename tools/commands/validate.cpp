@@ -10,6 +10,7 @@
 
 #include "runtime/grammar/state.h"
 #include "runtime/text/code_points.h"
+#include "runtime/text/utf8.h"
 #include "tools/options/command_line.h"
 #include "tools/options/grammar_options.h"
 #include "tools/options/help.h"
@@ -44,8 +45,8 @@ struct Mismatch {
   std::string found, expected;
 };
 
-// Returns a text that must follow `byte`, as far as only one byte may follow each. Escapes are omitted: they spell a
-// character that is there anyway.
+// Returns the characters that must follow `byte`, which is one, as far as only one byte may follow each. Escapes are
+// omitted: they spell a character that is there anyway.
 std::string forced_text(GrammarState& state, char byte) {
   constexpr std::size_t longest = 24;
   std::string text(1, byte);
@@ -60,7 +61,7 @@ std::string forced_text(GrammarState& state, char byte) {
     if (count != 1) break;
     text += next;
   }
-  return text;
+  return text.substr(0, first_not_utf8(text).value_or(text.size()));
 }
 
 // Lists the texts between two quotes that may follow; none if there are more than a few. Escapes are omitted.
@@ -146,16 +147,45 @@ std::string expected_text(GrammarState& state) {
   return list.empty() ? "nothing" : alternatives(list);
 }
 
+// Returns the start of the character that has the byte at `offset`; the offset itself if the text is not UTF-8 there.
+std::size_t start_of_character(std::string_view text, std::size_t offset) {
+  constexpr std::size_t longest_character = 4;
+  if (offset == text.size()) return offset;
+  for (std::size_t start = offset; offset - start < longest_character; --start) {
+    if (starts_character(text[start])) {
+      return first_utf8(text.substr(start)).size > offset - start ? start : offset;
+    }
+    if (start == 0) break;
+  }
+  return offset;
+}
+
+// Returns the characters at the start of a text, of at most `most` bytes.
+std::string_view first_characters(std::string_view text, std::size_t most) {
+  std::size_t end = 0;
+  while (end < text.size()) {
+    const std::size_t next = end + first_utf8(text.substr(end)).size;
+    if (next > most) break;
+    end = next;
+  }
+  return text.substr(0, end);
+}
+
 std::optional<Mismatch> first_mismatch(GrammarState& state, std::string_view text) {
   state.restart();
   Mismatch at;
-  at.offset = state.advance_within(text);
+  const std::size_t followed = state.advance_within(text);
+  at.offset = start_of_character(text, followed);
+  if (at.offset < followed) {
+    state.restart();
+    state.advance(text.substr(0, at.offset));
+  }
   const std::string_view rest = text.substr(at.offset);
   if (rest.empty() && state.may_end()) return std::nullopt;
   at.place = place_of(at.offset, text);
   at.found = rest.empty()           ? "the end of the text"
              : rest.front() == '\n' ? "the end of the line"
-                                    : quote(rest.substr(0, std::min<std::size_t>(rest.find('\n'), 20)));
+                                    : quote(first_characters(rest.substr(0, rest.find('\n')), 20));
   at.expected = expected_text(state);
   return at;
 }
@@ -190,9 +220,12 @@ bool validate_lines(GrammarState& state, const std::string& input, const std::st
   return all;
 }
 
-int run_validate(const ValidateOptions& options) {
+// Returns the exit status. Throws Error if the text cannot be judged.
+int judge(const ValidateOptions& options) {
   const auto grammar = options.grammar.load(false, options.quiet);
-  if (!grammar) throw UsageError("nothing to validate against; give --json-schema FILE or --grammar FILE");
+  if (!grammar) {
+    throw UsageError("nothing to validate against; give --json-schema FILE, --regex PATTERN or --grammar FILE");
+  }
   const std::string input = options.file.empty() ? read_standard_input() : read_text_or_pipe(options.file);
   GrammarState state(grammar);
   const std::string name = options.file.empty() ? "standard input" : options.file;
@@ -201,12 +234,24 @@ int run_validate(const ValidateOptions& options) {
   if (options.json) {
     print_output("{}\n", dump_json(json_of(mismatch)));
   } else if (mismatch) {
-    throw Error(fmt::format("{}:{}:{}: found {}, expected {}", name, mismatch->place.line, mismatch->place.column,
-                            mismatch->found, mismatch->expected));
+    note("{}", fmt::format("{}:{}:{}: found {}, expected {}", name, mismatch->place.line, mismatch->place.column,
+                           mismatch->found, mismatch->expected));
   } else if (!options.quiet) {
     note("the text conforms");
   }
   return mismatch ? 1 : 0;
+}
+
+int run_validate(const ValidateOptions& options) {
+  constexpr int cannot_be_judged = 3;
+  try {
+    return judge(options);
+  } catch (const UsageError&) {
+    throw;
+  } catch (const Error& error) {
+    note("{}", error.what());
+    return cannot_be_judged;
+  }
 }
 
 }  // namespace

@@ -4,6 +4,8 @@
 
 #include "runtime/grammar/gbnf.h"
 #include "runtime/json_schema/json_schema.h"
+#include "runtime/json_schema/text_grammar.h"
+#include "runtime/text/utf8.h"
 #include "tools/options/help.h"
 #include "tools/terminal/language.h"
 #include "tools/terminal/note.h"
@@ -33,6 +35,9 @@ JsonSchemaOptions schema_options(const GrammarArguments& arguments, bool generat
 void GrammarArguments::add_to(CommandOptions& command, bool generated) {
   command.add_option("--grammar", grammar_file, constraint_group, "FILE",
                      bilingual("GBNF file that the text must conform to", "GBNF 语法文件，输出必须符合它"));
+  command.add_option(
+      "--regex", pattern, constraint_group, "PATTERN",
+      bilingual("regular expression that the whole text must match", "正则表达式，整个输出必须与之匹配"));
   command.add_option("--json-schema", json_schema_file, constraint_group, "FILE",
                      bilingual("JSON Schema file that the text must conform to", "JSON Schema 文件，输出必须符合它"));
   command.add_flag(
@@ -57,7 +62,9 @@ void GrammarArguments::add_to(CommandOptions& command, bool generated) {
 }
 
 std::shared_ptr<const Grammar> GrammarArguments::load(bool generated, bool quiet) const {
-  if (!grammar_file.empty() && !json_schema_file.empty()) throw UsageError("give either --grammar or --json-schema");
+  if (int{!grammar_file.empty()} + int{pattern.has_value()} + int{!json_schema_file.empty()} > 1) {
+    throw UsageError("--grammar, --regex and --json-schema each say what the whole text is; give one of them");
+  }
   const bool about_schema = strict_schema || open_schema || closed_schema || !schema_references.empty();
   if (about_schema && json_schema_file.empty()) {
     throw UsageError(
@@ -65,6 +72,8 @@ std::shared_ptr<const Grammar> GrammarArguments::load(bool generated, bool quiet
   }
   if (open_schema && closed_schema) throw UsageError("give either --open-schema or --closed-schema");
   if (!grammar_file.empty()) return std::make_shared<const Grammar>(load_grammar(grammar_file));
+  if (pattern && !is_utf8(*pattern)) throw UsageError("--regex is not UTF-8, expected UTF-8");
+  if (pattern) return std::make_shared<const Grammar>(pattern_grammar(*pattern, "--regex"));
   if (json_schema_file.empty()) return nullptr;
   JsonSchemaGrammar schema = compile_json_schema_file(json_schema_file, schema_options(*this, generated));
   if (!quiet && !schema.ignored.empty()) {

@@ -56,6 +56,39 @@ TEST_F(ValidateCli, ALimitNamesTheFileAndTheLine) {
       << outcome.err;
 }
 
+TEST_F(ValidateCli, AStatusOfItsOwnSaysThatATextCannotBeJudged) {
+  EXPECT_EQ(validate("[]").status, 1);
+  std::ofstream(path("s.json")) << R"({"pattern":"(?<=a)b"})";
+  const Outcome unsupported = validate("\"b\"");
+  EXPECT_EQ(unsupported.status, 3);
+  EXPECT_NE(unsupported.err.find("s.json: #/pattern: the pattern '(?<=a)b'"), std::string::npos) << unsupported.err;
+  EXPECT_EQ(run("validate --regex a " + path("missing")).status, 3);
+  EXPECT_EQ(run("validate --regex a --grammar " + path("g.gbnf")).status, 2);
+}
+
+TEST_F(ValidateCli, ARegularExpressionMatchesTheWholeText) {
+  std::ofstream(path("text")) << "ab\nb";
+  EXPECT_EQ(run("validate --regex 'a|ab.b|ab\\nb' " + path("text")).status, 0);
+  const Outcome part = run("validate --regex 'a|b' " + path("text"));
+  EXPECT_EQ(part.status, 1);
+  EXPECT_NE(part.err.find("text:1:2: found 'b', expected the end of the text"), std::string::npos) << part.err;
+  const Outcome wrong = run("validate --regex '(a' " + path("text"));
+  EXPECT_EQ(wrong.status, 3);
+  EXPECT_NE(wrong.err.find("--regex: the pattern '(a' at byte 3: a group is not closed"), std::string::npos)
+      << wrong.err;
+}
+
+TEST_F(ValidateCli, MessagesCutNoCharacter) {
+  // 你 and 佡 share two bytes, and 你 and 久 one.
+  std::ofstream(path("text")) << "a佡佡佡佡佡佡佡";
+  const Outcome inside = run("validate --regex 'a你+b' " + path("text"));
+  EXPECT_NE(inside.err.find("text:1:2: found '佡佡佡佡佡佡', expected a character beyond ASCII"), std::string::npos)
+      << inside.err;
+  std::ofstream(path("text")) << "x";
+  const Outcome forced = run("validate --regex 'a(你|久)' " + path("text"));
+  EXPECT_NE(forced.err.find("found 'x', expected 'a'\n"), std::string::npos) << forced.err;
+}
+
 TEST_F(ValidateCli, ChecksLinesAndGrammars) {
   const Outcome lines = validate("{\"name\":\"a\"}\n[]\n", "--jsonl");
   EXPECT_EQ(lines.status, 1);
