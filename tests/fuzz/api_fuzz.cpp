@@ -136,6 +136,8 @@ extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t s
                                         "json_schema",
                                         "response_format",
                                         "tool_choice",
+                                        "guided_regex",
+                                        "structured_outputs",
                                         "logit_bias",
                                         "images",
                                         "thinking",

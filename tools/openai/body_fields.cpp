@@ -12,6 +12,7 @@
 #include "runtime/grammar/gbnf.h"
 #include "runtime/grammar/work.h"
 #include "runtime/json_schema/schema_cache.h"
+#include "runtime/json_schema/text_grammar.h"
 #include "tools/openai/request_error.h"
 #include "weights/base/error.h"
 #include "weights/base/text.h"
@@ -153,14 +154,33 @@ std::shared_ptr<const Grammar> schema_grammar(const ChatJson& schema, const std:
   throw LongWork();
 }
 
-std::shared_ptr<const Grammar> gbnf_grammar(const std::string& text, const std::string& source) {
-  const WorkLimit limit(BriefWork::expected() ? most_brief_symbols : SIZE_MAX, source);
+namespace {
+
+// Returns the grammar that `make` makes; throws LongWork if that takes over `most` steps and this thread is for brief
+// work.
+template <class Make>
+std::shared_ptr<const Grammar> made_briefly(std::size_t most, const std::string& source, Make make) {
+  const WorkLimit limit(BriefWork::expected() ? most : SIZE_MAX, source);
   try {
-    return std::make_shared<const Grammar>(parse_grammar(text, source));
+    return std::make_shared<const Grammar>(make());
   } catch (const Error&) {
     if (BriefWork::expected() && limit.exceeded()) throw LongWork();
     throw;
   }
+}
+
+}  // namespace
+
+std::shared_ptr<const Grammar> gbnf_grammar(const std::string& text, const std::string& source) {
+  return made_briefly(most_brief_symbols, source, [&] { return parse_grammar(text, source); });
+}
+
+std::shared_ptr<const Grammar> regex_grammar(const std::string& pattern, const std::string& source) {
+  return made_briefly(most_brief_symbols, source, [&] { return pattern_grammar(pattern, source); });
+}
+
+std::shared_ptr<const Grammar> choice_grammar_of(const std::vector<std::string>& texts, const std::string& source) {
+  return made_briefly(most_brief_symbols, source, [&] { return choice_grammar(texts, source); });
 }
 
 }  // namespace minimind

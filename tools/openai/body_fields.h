@@ -65,7 +65,10 @@ bool is_token_list(const ChatJson& value);
 // whose message starts with `source`, Cancelled, and LongWork if it takes long and this thread is for brief work.
 std::shared_ptr<const Grammar> schema_grammar(const ChatJson& schema, const std::string& source, bool open = false);
 
-// Returns the grammar of GBNF, and throws as schema_grammar() does.
+// Return the grammar of GBNF, of the texts that a regular expression matches from start to end, and of these texts;
+// throw as schema_grammar() does.
 std::shared_ptr<const Grammar> gbnf_grammar(const std::string& text, const std::string& source);
+std::shared_ptr<const Grammar> regex_grammar(const std::string& pattern, const std::string& source);
+std::shared_ptr<const Grammar> choice_grammar_of(const std::vector<std::string>& texts, const std::string& source);
 
 }  // namespace minimind

@@ -9,6 +9,7 @@
 
 #include "runtime/chat/message_json.h"
 #include "tools/openai/body_fields.h"
+#include "tools/openai/constraint_fields.h"
 #include "tools/openai/request_error.h"
 #include "weights/base/text.h"
 
@@ -54,63 +55,6 @@ void read_parameters(const BodyFields& body, Request& request) {
 void read_prompt_facts(const BodyFields& body, Request& request) {
   request.return_tokens = body.flag("return_token_ids").value_or(false);
   if (const auto top = body.whole("prompt_logprobs", 0, most_top_logprobs)) request.prompt_logprobs = *top;
-}
-
-std::shared_ptr<const Grammar> read_json_schema(const ChatJson& format) {
-  BodyFields fields(format, "response_format");
-  fields.find("type");
-  const ChatJson* const given = fields.object("json_schema");
-  fields.reject_the_rest();
-  BodyFields schema(*given, "response_format.json_schema");
-  for (const char* const name : {"name", "description"}) schema.text(name);
-  schema.flag("strict");
-  schema.find("schema");
-  // As an extension, properties that the schema does not name are allowed, too, and any order.
-  const bool open = schema.flag("open").value_or(false);
-  schema.reject_the_rest();
-  const ChatJson& json_schema = given->at("schema");
-  const std::string source = "response_format.json_schema.schema";
-  return schema_grammar(json_schema, source, open);
-}
-
-std::shared_ptr<const Grammar> read_response_format(const BodyFields& body) {
-  const ChatJson* const format = body.find("response_format");
-  if (!format) return nullptr;
-  const ChatJson type = format->is_object() ? format->value("type", ChatJson()) : ChatJson();
-  if (type == "text" || type == "json_object") {
-    BodyFields fields(*format, "response_format");
-    fields.find("type");
-    fields.reject_the_rest();
-  }
-  if (type == "text") return nullptr;
-  if (type == "json_object") {
-    return schema_grammar(ChatJson{{"type", "object"}}, "response_format", true);
-  }
-  const bool has_schema = type == "json_schema" && format->contains("json_schema") &&
-                          format->at("json_schema").is_object() && format->at("json_schema").contains("schema");
-  if (!has_schema) {
-    body.fail("response_format", R"({"type": "text"}, {"type": "json_object"}, or {"type": "json_schema", )"
-                                 R"("json_schema": {"schema": ...}})");
-  }
-  return read_json_schema(*format);
-}
-
-// response_format and grammar; a forced call has its own grammar.
-void read_constraints(const BodyFields& body, Request& request) {
-  const auto use = [&](std::shared_ptr<const Grammar> grammar, const std::string& param) {
-    if (!grammar) return;
-    if (!request.grammar_param.empty()) {
-      throw RequestError(
-          fmt::format("{} and {} both constrain the answer, expected one of them", request.grammar_param, param),
-          param);
-    }
-    request.grammar = std::move(grammar);
-    request.grammar_param = param;
-  };
-  if (request.chat) use(about("response_format", [&] { return read_response_format(body); }), "response_format");
-  const auto grammar = body.text("grammar");
-  if (!grammar) return;
-  use(about("grammar", [&] { return gbnf_grammar(*grammar, "grammar"); }), "grammar");
 }
 
 void read_thinking(const BodyFields& body, Request& request) {
@@ -342,7 +286,9 @@ Request read_request(const ChatJson& object, bool chat, const RequestDefaults& d
   require_no_other_sampling(body);
   read_prompt_facts(body, request);
   chat ? read_chat(body, request) : read_completion(body, request, defaults);
-  read_constraints(body, request);
+  TextConstraint constraint = read_constraint(body, chat, {std::move(request.grammar), request.grammar_param});
+  request.grammar = std::move(constraint.grammar);
+  request.grammar_param = std::move(constraint.field);
   read_counts(body, request, defaults);
   read_hints(body, request);
   accept_harmless(body, defaults);

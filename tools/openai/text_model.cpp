@@ -163,8 +163,9 @@ GrammarMarks TextModel::call_marks(bool is_free) const {
   const bool has_mark = llm_.tokenizer->token_bytes(marks.open.front()) == answer_tags[2];
   if (is_free && !has_mark) {
     throw RequestError(
-        "tools: strict requires a tokenizer with the token <tool_call>, which this model does not have; omit strict, "
-        "or set tool_choice to required",
+        "tools: strict and allowed_tools require a tokenizer with the token <tool_call>, which this model does not "
+        "have; "
+        "omit them, or require a call by tool_choice",
         "tools");
   }
   return marks;

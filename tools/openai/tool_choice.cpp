@@ -5,6 +5,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
+#include <vector>
 
 #include "runtime/chat/message_json.h"
 #include "tools/openai/body_fields.h"
@@ -36,12 +38,22 @@ bool is_strict(const ChatJson& function) {
                      "tools");
 }
 
+// The schema of a function's arguments: of none if it does not say which it has.
+ChatJson arguments_schema(const ChatJson& function) {
+  const auto given = function.find("parameters");
+  ChatJson parameters = given == function.end() || given->is_null() ? ChatJson::object() : *given;
+  if (!parameters.is_object()) return parameters;
+  std::size_t about_properties = parameters.size();
+  for (const char* const other : {"type", "$schema", "title", "description", "required"}) {
+    about_properties -= parameters.contains(other) ? 1 : 0;
+  }
+  if (about_properties == 0) parameters["properties"] = ChatJson::object();
+  return parameters;
+}
+
 // The schema of a call of the function: {"name": ..., "arguments": ...}. The arguments are any unless `checked`.
 ChatJson call_schema(const ChatJson& function, const std::string& place, bool checked) {
-  ChatJson parameters = ChatJson{{"type", "object"}};
-  const auto given = checked ? function.find("parameters") : function.end();
-  if (!checked) parameters["additionalProperties"] = true;
-  if (given != function.end() && !given->is_null() && !given->empty()) parameters = *given;
+  ChatJson parameters = checked ? arguments_schema(function) : ChatJson{{"additionalProperties", true}};
   // A call's arguments are an object, even if the schema does not say it.
   if (!parameters.contains("type") && !parameters.contains("$ref")) parameters["type"] = "object";
   move_references(parameters, place + "/properties/arguments");
@@ -64,19 +76,65 @@ std::optional<std::string> named_function(const ChatJson& choice) {
   return name != function->end() && name->is_string() ? std::optional(name->get<std::string>()) : std::nullopt;
 }
 
-// The grammar of a call, of the named function if there is a name; of strict functions if not `forced`. Throws
-// RequestError if no tool has the name.
-std::shared_ptr<const Grammar> call_grammar(const ChatJson& tools, const std::optional<std::string>& name,
-                                            bool forced) {
-  ChatJson calls = ChatJson::array();
+// What a tool_choice says.
+struct Choice {
+  bool forced = false;
+  bool one_call = false;
+  std::vector<std::string> names{};  // of the functions that may be called; empty: all
+};
+
+Choice read_choice(const BodyFields& body) {
+  const ChatJson* const choice = body.find("tool_choice");
+  if (!choice || *choice == "auto" || *choice == "none") return {};
+  if (*choice == "required") return {.forced = true};
+  if (const auto named = named_function(*choice)) return {.forced = true, .one_call = true, .names = {*named}};
+  const auto fail = [&] {
+    body.fail("tool_choice", R"("none", "auto", "required", {"type": "function", "function": {"name": ...}} or )"
+                             R"({"type": "allowed_tools", "allowed_tools": {"mode": "auto" or "required", "tools": )"
+                             R"([{"type": "function", "function": {"name": ...}}]}})");
+  };
+  if (!choice->is_object() || choice->value("type", ChatJson()) != "allowed_tools") fail();
+  const BodyFields fields(*choice, "tool_choice");
+  fields.find("type");
+  const ChatJson* const allowed = fields.object("allowed_tools");
+  fields.reject_the_rest();
+  if (!allowed) fail();
+  const BodyFields its(*allowed, "tool_choice.allowed_tools");
+  const ChatJson& mode = its.get("mode");
+  const ChatJson& tools = its.get("tools");
+  its.reject_the_rest();
+  if ((mode != "auto" && mode != "required") || !tools.is_array() || tools.empty()) fail();
+  Choice result{.forced = mode == "required"};
+  for (const ChatJson& tool : tools) {
+    const auto name = named_function(tool);
+    if (!name) fail();
+    result.names.push_back(*name);
+  }
+  return result;
+}
+
+// The functions of the names, or all of them. Throws RequestError if there is none, or none of a name.
+std::vector<const ChatJson*> chosen_functions(const ChatJson& tools, const std::vector<std::string>& names) {
+  std::vector<const ChatJson*> functions;
+  std::set<std::string> missing(names.begin(), names.end());
   for (const ChatJson& tool : tools) {
     const ChatJson& function = function_of(tool);
-    if (name && function.at("name") != *name) continue;
-    calls.push_back(call_schema(function, fmt::format("/anyOf/{}", calls.size()), forced || is_strict(function)));
+    const auto name = function.at("name").get<std::string>();
+    missing.erase(name);
+    if (names.empty() || std::ranges::count(names, name) > 0) functions.push_back(&function);
   }
-  if (calls.empty()) {
-    const std::string wanted = name ? quote(*name) : "a function";
+  if (!missing.empty() || functions.empty()) {
+    const std::string wanted = missing.empty() ? "a function" : quote(*missing.begin());
     throw RequestError(fmt::format("tool_choice requires {}, but tools does not have it", wanted), "tool_choice");
+  }
+  return functions;
+}
+
+// The grammar of a call of one of the functions; its arguments are checked for strict ones if not `forced`.
+std::shared_ptr<const Grammar> call_grammar(const std::vector<const ChatJson*>& functions, bool forced) {
+  ChatJson calls = ChatJson::array();
+  for (const ChatJson* const function : functions) {
+    calls.push_back(call_schema(*function, fmt::format("/anyOf/{}", calls.size()), forced || is_strict(*function)));
   }
   return about("tools", [&] { return schema_grammar(ChatJson{{"anyOf", calls}}, "tools"); });
 }
@@ -85,26 +143,25 @@ std::shared_ptr<const Grammar> call_grammar(const ChatJson& tools, const std::op
 
 ToolChoice read_tools(const BodyFields& body) {
   const ChatJson* const tools = body.find("tools");
-  const ChatJson* const choice = body.find("tool_choice");
   const bool one_call = !body.flag("parallel_tool_calls").value_or(true);
-  const std::optional<std::string> named = choice ? named_function(*choice) : std::nullopt;
-  const bool forced = named || (choice && *choice == "required");
-  if (choice && !forced && *choice != "auto" && *choice != "none") {
-    body.fail("tool_choice", R"("none", "auto", "required" or {"type": "function", "function": {"name": ...}})");
-  }
+  const Choice choice = read_choice(body);
   ToolChoice result{.rule = one_call ? CallRule::single : CallRule::free};
   if (tools) {
     if (!tools->is_array()) body.fail("tools", "a list of functions");
     result.tools = about("tools", [&] { return parse_tools(json_line(*tools), "tools"); });
-    if (tools->empty() || (choice && *choice == "none")) result.tools.clear();
+    if (tools->empty() || body.get("tool_choice") == "none") result.tools.clear();
   }
-  if (forced && !tools) throw RequestError("tool_choice requires a call, but tools is missing", "tool_choice");
-  if (forced) result.rule = one_call || named ? CallRule::forced_one : CallRule::forced;
-  if (named) result.only_function = *named;
-  if (forced && tools->size() == 1) result.only_function = function_of(tools->front()).at("name").get<std::string>();
+  const bool limited = choice.forced || !choice.names.empty();
+  if (limited && !tools) throw RequestError("tool_choice is about calls, but tools is missing", "tool_choice");
+  if (choice.forced) result.rule = one_call || choice.one_call ? CallRule::forced_one : CallRule::forced;
   const auto strict = [](const ChatJson& tool) { return is_strict(function_of(tool)); };
   const bool any_strict = tools && std::ranges::count_if(*tools, strict) > 0;  // checks all
-  if (forced || (any_strict && !result.tools.empty())) result.grammar = call_grammar(*tools, named, forced);
+  if (!limited && (!any_strict || result.tools.empty())) return result;
+  const std::vector<const ChatJson*> functions = chosen_functions(*tools, choice.names);
+  if (choice.forced && (functions.size() == 1 || choice.names.size() == 1)) {
+    result.only_function = functions.front()->at("name").get<std::string>();
+  }
+  result.grammar = call_grammar(functions, choice.forced);
   return result;
 }
 

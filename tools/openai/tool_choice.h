@@ -23,12 +23,14 @@ constexpr bool is_forced(CallRule rule) {
 struct ToolChoice {
   std::string tools{};  // as parse_tools() returns them; empty for none
   CallRule rule = CallRule::free;
-  std::string only_function{};               // that forced calls are of; empty if there are several
-  std::shared_ptr<const Grammar> grammar{};  // of each call; null: none, if calls are free and no function is strict
+  std::string only_function{};  // that forced calls are of; empty if there are several
+  std::shared_ptr<const Grammar>
+      grammar{};  // of each call; null: none, if calls are of any function and none is strict
 };
 
 // Reads tools, tool_choice and parallel_tool_calls. With tool_choice "required", or a function by name, every call is
-// valid by the function's schema, else that of a function with `strict`. A function by name is called once. Throws
+// valid by the function's schema, else that of a function with `strict`. A function by name is called once. Of
+// allowed_tools only the functions that it names are called. A function without properties is called with none. Throws
 // RequestError.
 ToolChoice read_tools(const BodyFields& body);
 

@@ -10,6 +10,7 @@
 #include "runtime/text/utf8.h"
 #include "tools/openai/answer_body.h"
 #include "tools/openai/body_fields.h"
+#include "tools/openai/constraint_fields.h"
 #include "tools/openai/request_error.h"
 
 namespace minimind {
@@ -50,6 +51,9 @@ void read_sampling_params(const ChatJson& object, RolloutRequest& request) {
   request.texts.max_tokens = 128;
   fields.read_parameters(request.texts, Dialect::sglang);
   request.texts.n = request.texts.best_of = fields.whole("n", 1, 1024).value_or(1);
+  TextConstraint constraint = read_sglang_constraint(fields);
+  request.texts.grammar = std::move(constraint.grammar);
+  request.texts.grammar_param = std::move(constraint.field);
   read_ends(fields, Dialect::sglang, request.texts);
   require_no_other_sampling(fields);
   fields.require("no_stop_trim", false);

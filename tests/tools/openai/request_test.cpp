@@ -5,8 +5,10 @@
 #include <nlohmann/json.hpp>
 #include <random>
 #include <string>
+#include <utility>
 #include <vector>
 
+#include "runtime/grammar/state.h"
 #include "tests/support/cases.h"
 #include "tools/openai/body_fields.h"
 #include "tools/openai/request_error.h"
@@ -168,11 +170,114 @@ TEST(Request, RejectsRandomBodiesWithAnErrorOfTheirOwn) {
   EXPECT_GT(rejected, 0u);
 }
 
+RequestJson chat_with(const char* fields) {
+  RequestJson body = RequestJson::parse(fields);
+  body["messages"] = RequestJson::parse(R"([{"role": "user", "content": "a"}])");
+  return body;
+}
+
+// Returns which of the texts the answer may be.
+std::vector<std::string> allowed(const Request& request, const std::vector<std::string>& texts) {
+  std::vector<std::string> result;
+  const std::shared_ptr<const Grammar> grammar = request.grammar ? request.grammar : request.call_grammar;
+  if (!grammar) return texts;
+  for (const std::string& text : texts) {
+    GrammarState state(grammar);
+    if (state.advance(text) && state.may_end()) result.push_back(text);
+  }
+  return result;
+}
+
+TEST(Request, ReadsTheConstraintsOfOtherServers) {
+  const std::vector<std::string> texts{"a", "b", "ab", "1", R"({"a":1})", R"({"b":1})"};
+  const std::vector<std::pair<const char*, std::vector<std::string>>> cases{
+      {R"({"guided_json": {"properties": {"a": {"const": 1}}, "required": ["a"]}})", {R"({"a":1})"}},
+      {R"({"guided_json": "{\"const\": 1}"})", {"1"}},
+      {R"({"guided_regex": "a|b"})", {"a", "b"}},
+      {R"({"guided_choice": ["ab", "1", "x"]})", {"ab", "1"}},
+      {R"({"guided_grammar": "root ::= \"a\" \"b\"?"})", {"a", "ab"}},
+      {R"({"structured_outputs": {"json": {"const": 1}}})", {"1"}},
+      {R"({"structured_outputs": {"regex": ".b", "json": null}})", {"ab"}},
+      {R"({"structured_outputs": {"choice": ["a"]}})", {"a"}},
+      {R"({"structured_outputs": {"grammar": "root ::= [0-9]"}})", {"1"}}};
+  for (const auto& [fields, expected] : cases) {
+    EXPECT_EQ(allowed(read_request(chat_with(fields), true, defaults()), texts), expected) << fields;
+    RequestJson completion = RequestJson::parse(fields);
+    completion["prompt"] = "a";
+    EXPECT_EQ(allowed(read_request(completion, false, defaults()), texts), expected) << fields;
+  }
+}
+
+TEST(Request, RejectsSeveralConstraintsAndThoseThatAreNone) {
+  const std::vector<std::pair<const char*, const char*>> cases{
+      {R"({"guided_regex": "a", "guided_choice": ["a"]})", "guided_choice"},
+      {R"({"response_format": {"type": "json_object"}, "guided_json": {}})", "guided_json"},
+      {R"({"grammar": "root ::= \"a\"", "structured_outputs": {"regex": "a"}})", "structured_outputs.regex"},
+      {R"({"structured_outputs": {}})", "structured_outputs"},
+      {R"({"structured_outputs": {"regexp": "a"}})", "structured_outputs.regexp"},
+      {R"({"structured_outputs": {"choice": []}})", "structured_outputs.choice"},
+      {R"({"guided_choice": [1]})", "guided_choice"},
+      {R"({"guided_json": "{"})", "guided_json"},
+      {R"({"guided_json": true})", "guided_json"},
+      {R"({"guided_regex": "(a"})", "guided_regex"},
+      {R"({"guided_regex": "a^b"})", "guided_regex"}};
+  for (const auto& [fields, param] : cases) {
+    try {
+      read_request(chat_with(fields), true, defaults());
+      ADD_FAILURE() << fields;
+    } catch (const RequestError& error) {
+      EXPECT_EQ(error.param(), param) << fields << error.what();
+    }
+  }
+}
+
+const std::string three_tools = R"("tools": [{"type": "function", "function": {"name": "f"}},
+    {"type": "function", "function": {"name": "g", "parameters": {"type": "object", "description": "none"}}},
+    {"type": "function", "function": {"name": "h", "parameters": {"type": "object", "properties": {}}}}])";
+
+const std::vector<std::string> three_calls{R"({"name":"f","arguments":{}})", R"({"name":"f","arguments":{"a":1}})",
+                                           R"({"name":"g","arguments":{}})", R"({"name":"g","arguments":{"a":1}})",
+                                           R"({"name":"h","arguments":{}})", R"({"name":"h","arguments":{"a":1}})"};
+
+TEST(Request, AFunctionWithoutPropertiesIsCalledWithNone) {
+  const std::string body = "{" + three_tools + R"(, "tool_choice": "required"})";
+  EXPECT_EQ(allowed(read_request(chat_with(body.c_str()), true, defaults()), three_calls),
+            (std::vector<std::string>{three_calls[0], three_calls[2], three_calls[4]}));
+}
+
+TEST(Request, AllowedToolsLimitTheFunctionsThatAreCalled) {
+  const auto read = [](const std::string& mode, const std::string& names) {
+    const std::string body = "{" + three_tools +
+                             R"(, "tool_choice": {"type": "allowed_tools", "allowed_tools": {"mode": ")" + mode +
+                             R"(", "tools": )" + names + "}}}";
+    return read_request(chat_with(body.c_str()), true, defaults());
+  };
+  const std::string two =
+      R"([{"type": "function", "function": {"name": "f"}}, {"type": "function", "function": {"name": "h"}}])";
+  const Request free = read("auto", two);
+  EXPECT_EQ(free.calls, CallRule::free);
+  EXPECT_FALSE(free.grammar);
+  EXPECT_EQ(allowed(free, three_calls),
+            (std::vector<std::string>{three_calls[0], three_calls[1], three_calls[4], three_calls[5]}));
+  const Request forced = read("required", two);
+  EXPECT_EQ(forced.calls, CallRule::forced);
+  EXPECT_EQ(allowed(forced, three_calls), (std::vector<std::string>{three_calls[0], three_calls[4]}));
+  EXPECT_EQ(read("required", R"([{"type": "function", "function": {"name": "g"}}])").only_function, "g");
+  for (const char* const names :
+       {"[]", R"([{"type": "function", "name": "f"}])", R"([{"type": "function", "function": {"name": "x"}}])"}) {
+    EXPECT_THROW(read("auto", names), RequestError) << names;
+  }
+  EXPECT_THROW(read("none", two), RequestError);
+}
+
 TEST(Request, ALongGrammarIsLongWork) {
   const BriefWork brief;
   EXPECT_NO_THROW(gbnf_grammar("root ::= [a-z]{0,100}", "grammar"));
   EXPECT_THROW(gbnf_grammar("root ::= [a-z]{0,100000}", "grammar"), LongWork);
   EXPECT_THROW(gbnf_grammar("root = a", "grammar"), Error) << "it is wrong, and read at once";
+  EXPECT_NO_THROW(regex_grammar("[a-z]{0,100}", "regex"));
+  EXPECT_THROW(regex_grammar("[a-z]{0,10000}", "regex"), LongWork);
+  EXPECT_THROW(choice_grammar_of({std::string(100'000, 'a')}, "choice"), LongWork);
 }
 
 }  // namespace

@@ -514,6 +514,15 @@ TEST_F(ApiTest, KeepsToAResponseFormat) {
   EXPECT_EQ(chat({{"grammar", R"(root ::= "yes" | "no")"}, {"stream", true}})->status(), 200);
   const Json text = complete({{"grammar", R"(root ::= "yes" | "no")"}})->json()["choices"][0]["text"];
   EXPECT_TRUE(text == "yes" || text == "no") << text;
+  EXPECT_EQ(complete({{"structured_outputs", {{"regex", "[xy]\\b"}}}})->json()["choices"][0]["text"].dump().size(), 3u);
+  for (const Json& params : {Json{{"regex", "ab"}}, Json{{"ebnf", "root ::= \"ab\""}}}) {
+    EXPECT_EQ(post_and_wait("/generate", {{"text", "a"}, {"sampling_params", params}})->json()["text"], "ab");
+  }
+  const Json schema_text{{"json_schema", R"({"const": 1})"}};
+  EXPECT_EQ(post_and_wait("/generate", {{"text", "a"}, {"sampling_params", schema_text}})->json()["text"], "1");
+  const Json both{{"regex", "a"}, {"ebnf", "root ::= \"a\""}};
+  EXPECT_EQ(post_and_wait("/generate", {{"text", "a"}, {"sampling_params", both}})->json()["error"]["param"],
+            "sampling_params.ebnf");
 }
 
 Json format_of(Json schema) {

@@ -1,0 +1,27 @@
+#pragma once
+
+#include <memory>
+#include <string>
+
+#include "runtime/grammar/grammar.h"
+#include "tools/openai/body_fields.h"
+
+namespace minimind {
+
+// What a text must be.
+struct TextConstraint {
+  std::shared_ptr<const Grammar> grammar{};  // null: anything
+  std::string field{};                       // that has it; empty for none
+};
+
+// Read the fields of a request that say what its text must be; only one of them may be there, and none if `given`
+// has one already. Throw RequestError.
+//
+// response_format, if `chat`; grammar; and those of vLLM: guided_json, guided_regex, guided_choice, guided_grammar and
+// structured_outputs with json, regex, choice or grammar. A JSON Schema is an object or its text, a grammar is GBNF,
+// and the whole text must match a regular expression.
+TextConstraint read_constraint(const BodyFields& body, bool chat, TextConstraint given);
+// Those of SGLang's sampling parameters: json_schema, regex and ebnf.
+TextConstraint read_sglang_constraint(const BodyFields& parameters);
+
+}  // namespace minimind
