@@ -29,6 +29,9 @@ GrammarConstraint::GrammarConstraint(std::shared_ptr<const Grammar> grammar, std
       state_(grammar_),
       allowed_(std::max(vocab_size, tokenizer.vocab_size())) {
   std::erase_if(end_tokens_, [&](std::int32_t token) { return static_cast<std::size_t>(token) >= vocab_size; });
+  std::vector<bool> usable(vocab_size, true);
+  for (const std::int32_t token : end_tokens_) usable[static_cast<std::size_t>(token)] = false;
+  state_.measure_ends_in(*trie_, std::move(usable));
   update(tokens_left);
 }
 
@@ -48,8 +51,8 @@ bool GrammarConstraint::conforms(std::string_view text) const {
 }
 
 // Returns true if any token is allowed.
-bool GrammarConstraint::mark_allowed(std::uint64_t most_bytes_to_end) {
-  state_.mark_allowed(*trie_, allowed_, most_bytes_to_end);
+bool GrammarConstraint::mark_allowed(std::uint64_t most_to_end) {
+  state_.mark_allowed(*trie_, allowed_, most_to_end);
   for (const std::int32_t token : end_tokens_) allowed_[static_cast<std::size_t>(token)] = 0;
   return std::ranges::find(allowed(), 1) != allowed().end();
 }
@@ -58,7 +61,7 @@ void GrammarConstraint::update(std::size_t tokens_left) {
   std::fill(allowed_.begin(), allowed_.end(), 0);
   finished_ = state_.must_end();
   if (tokens_left == 0) return;
-  const bool in_time = state_.bytes_to_end() <= tokens_left;
+  const bool in_time = state_.bytes_to_end() <= tokens_left || state_.most_tokens_to_end() <= tokens_left;
   finished_ = !(in_time && mark_allowed(tokens_left - 1));
   if (finished_ && !state_.may_end()) finished_ = !mark_allowed(Grammar::longest_text);
   if (state_.may_end()) {
@@ -75,7 +78,7 @@ MarkedConstraint::MarkedConstraint(std::shared_ptr<const Grammar> grammar, std::
     : marks_(std::move(marks)),
       end_tokens_(end_tokens.begin(), end_tokens.end()),
       constraint_(std::move(grammar), std::move(trie), tokenizer, vocab_size, end_tokens, tokens_left),
-      shortest_(constraint_.bytes_to_end()),
+      shortest_(constraint_.most_tokens_to_end()),
       finished_(constraint_.finished()) {
   if (!marks_) return;
   allowed_.resize(vocab_size);

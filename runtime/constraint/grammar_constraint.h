@@ -20,9 +20,9 @@ namespace minimind {
 // Returns the trie of all tokens that are text. Special tokens are not, even if the tokenizer spells them.
 std::shared_ptr<const TokenTrie> make_token_trie(const Tokenizer& tokenizer);
 
-// The tokens that keep a text within a grammar and let it end in time. Once the shortest completion has as many bytes
-// as tokens may still be generated, only tokens that keep a completion reachable are allowed. With a vocabulary that
-// has every byte, as MiniMind's have, a text that can be complete within the limit is complete.
+// The tokens that keep a text within a grammar and let it end in time. If a completion takes at most as many tokens as
+// may still be generated, only tokens after which that stays so are allowed: see GrammarState::most_tokens_to_end().
+// With a vocabulary that has every byte, as MiniMind's have, a text with room for its shortest completion is complete.
 class GrammarConstraint {
  public:
   // `trie` is make_token_trie(tokenizer), which all texts of a tokenizer can share. Special tokens are never allowed,
@@ -42,8 +42,8 @@ class GrammarConstraint {
   // Returns to the start of the text.
   void restart(std::size_t tokens_left);
 
-  // Returns the length of the shortest text that completes the text so far.
-  std::uint64_t bytes_to_end() const { return state_.bytes_to_end(); }
+  // Returns how many tokens complete the text so far, at most.
+  std::uint64_t most_tokens_to_end() { return state_.most_tokens_to_end(); }
 
   // Returns true if the text so far is one of the grammar's and no token can follow.
   bool finished() const { return finished_; }
@@ -53,7 +53,7 @@ class GrammarConstraint {
 
  private:
   void update(std::size_t tokens_left);
-  bool mark_allowed(std::uint64_t most_bytes_to_end);
+  bool mark_allowed(std::uint64_t most_to_end);
 
   std::shared_ptr<const Grammar> grammar_;
   std::shared_ptr<const TokenTrie> trie_;

@@ -34,6 +34,9 @@ constexpr std::size_t most_at_once = std::size_t{1} << 16;
 
 constexpr std::size_t max_mask_bytes = std::size_t{16} << 20;
 
+// Bytes to the end of a text that are looked at in one step.
+constexpr std::size_t most_steps_to_end = 4096;
+
 // In a string of limited length, every character leads to another state.
 constexpr std::size_t most_followed = 16;
 
@@ -386,10 +389,86 @@ bool GrammarState::must_end() const {
   return may_end() && states_[current_].size() == 1;
 }
 
-void GrammarState::mark_allowed(const TokenTrie& trie, std::span<std::uint8_t> allowed,
-                                std::uint64_t most_bytes_to_end) {
+void GrammarState::measure_ends_in(const TokenTrie& trie, std::vector<bool> usable) {
+  ends_trie_ = &trie;
+  usable_ = std::move(usable);
+  ways_.clear();
+}
+
+std::uint64_t GrammarState::most_tokens_to_end() {
   begin_step();
-  const std::size_t known = mark_known(trie, allowed, most_bytes_to_end);
+  return ends_trie_ ? std::min(measured(current_), bytes_to_end()) : bytes_to_end();
+}
+
+// Returns true if most_tokens_to_end() of the state is certainly at most `most`.
+inline bool GrammarState::ends_within(State state, std::uint64_t most) {
+  const std::uint64_t bytes = bytes_to_end_[state];
+  if (bytes <= most) return true;
+  return ends_trie_ && bytes / std::max<std::size_t>(ends_trie_->longest(), 1) <= most && measured(state) <= most;
+}
+
+// Returns the tokens of a text that completes the text in a state.
+std::uint64_t GrammarState::measured(State state) {
+  const std::size_t work = work_;
+  State at = state;
+  while (true) {
+    ways_.resize(states_.size());
+    if (ways_[at].tokens != Way::not_measured) break;
+    if (bytes_to_end_[at] == 0 || !step_closer(at)) {
+      ways_[at].tokens = bytes_to_end_[at];
+      break;
+    }
+    unmeasured_.push_back(at);
+    at = ways_[at].next;
+  }
+  for (; !unmeasured_.empty(); unmeasured_.pop_back()) {
+    ways_[unmeasured_.back()].tokens = fewest_tokens(unmeasured_.back());
+  }
+  work_ = work;
+  return ways_[state].tokens;
+}
+
+// Finds a byte that a shortest text starts with. Returns false if there is none, or if that would be too much in one
+// step.
+bool GrammarState::step_closer(State state) {
+  if (++steps_to_end_ > most_steps_to_end || entries() > most_entries_ + max_entries / 4) return false;
+  work_ = 0;
+  for (std::size_t byte = 0; byte < 256; ++byte) {
+    const Move move = next(state, static_cast<std::uint8_t>(byte));
+    if (move == dead || bytes_to_end_[state_of(move)] + 1 != bytes_to_end_[state]) continue;
+    ways_[state].next = state_of(move);
+    ways_[state].byte = static_cast<std::uint8_t>(byte);
+    return true;
+  }
+  return false;
+}
+
+// Returns the tokens of the text from a state, all states of which but the first are measured.
+std::uint64_t GrammarState::fewest_tokens(State state) const {
+  std::uint64_t fewest = Grammar::longest_text;
+  for (const TokenTrie::Part& part : ends_trie_->parts()) {
+    State at = state;
+    for (std::size_t i = 0, end = part.nodes.size(); i < end && ways_[at].next != unknown;) {
+      const TokenTrie::Node& node = part.nodes[i];
+      if (node.byte != ways_[at].byte) {
+        i = node.after;
+        continue;
+      }
+      at = ways_[at].next;
+      for (std::uint32_t k = 0; k < node.token_count; ++k) {
+        const auto token = static_cast<std::size_t>(part.tokens[node.first_token + k]);
+        if (token < usable_.size() && usable_[token]) fewest = std::min(fewest, ways_[at].tokens + 1);
+      }
+      end = node.after;
+      ++i;
+    }
+  }
+  return fewest;
+}
+
+void GrammarState::mark_allowed(const TokenTrie& trie, std::span<std::uint8_t> allowed, std::uint64_t most_to_end) {
+  begin_step();
+  const std::size_t known = mark_known(trie, allowed, most_to_end);
   if (known == trie.parts().size()) return;
   const std::size_t before = text_.size();
   const JsonMemory::Mark mark = memory_.mark();
@@ -398,7 +477,7 @@ void GrammarState::mark_allowed(const TokenTrie& trie, std::span<std::uint8_t> a
   if (mask_wanted_.size() <= current_) mask_wanted_.resize(states_.size());
   const bool first_visit = !mask_wanted_[current_];
   mask_wanted_[current_] = true;
-  mask_ = {allowed, most_bytes_to_end};
+  mask_ = {allowed, most_to_end};
   memory_decided_ = false;
   path_.resize(trie.longest() + 1);
   path_[0] = {current_, scope_};
@@ -410,11 +489,11 @@ void GrammarState::mark_allowed(const TokenTrie& trie, std::span<std::uint8_t> a
 
 // Marks the tokens of this state that are known, and returns in how many parts of the trie they are.
 std::size_t GrammarState::mark_known(const TokenTrie& trie, std::span<std::uint8_t> allowed,
-                                     std::uint64_t most_bytes_to_end) {
+                                     std::uint64_t most_to_end) {
   if (masks_trie_ != &trie) masks_.clear();
   masks_trie_ = &trie;
   const auto known = masks_.find(current_);
-  if (known == masks_.end() || known->second.most_bytes_to_end > most_bytes_to_end ||
+  if (known == masks_.end() || known->second.most_bytes_to_end > most_to_end ||
       known->second.allowed.size() != allowed.size()) {
     return 0;
   }
@@ -487,11 +566,10 @@ void GrammarState::mark_part(const TokenTrie::Part& part) {
     path[node.depth] = to;
     ++i;
     if (node.token_count == 0) continue;
-    const std::uint64_t bytes = bytes_to_end_[to.state];
-    if (bytes > mask_.limit) {
+    if (!ends_within(to.state, mask_.limit)) {
       mask_.limited = true;
     } else {
-      mask_.most = std::max(mask_.most, bytes);
+      mask_.most = std::max(mask_.most, bytes_to_end_[to.state]);
       mark(node.first_token, node.first_token + node.token_count);
     }
   }
@@ -852,7 +930,7 @@ std::size_t GrammarState::entries() const {
 }
 
 void GrammarState::begin_step() {
-  work_ = 0;
+  work_ = steps_to_end_ = 0;
   if (entries() > most_entries_) forget_all_but(current_, current_);
 }
 
@@ -869,6 +947,7 @@ void GrammarState::forget_all_but(State& followed, State& start) {
   mask_wanted_.clear();
   for (std::vector<State>& known : next_of_all_) known.clear();
   bytes_to_end_.clear();
+  ways_.clear();
   state_runs_.clear();
   kernels_.clear();
   kernel_states_.clear();

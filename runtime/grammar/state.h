@@ -99,10 +99,18 @@ class GrammarState {
   // Returns the length of the shortest text that completes the text so far; at most Grammar::longest_text.
   std::uint64_t bytes_to_end() const { return bytes_to_end_[current_]; }
 
-  // Sets allowed[token] to 1 for every token of the trie whose text can follow and leaves bytes_to_end() at most at
-  // `most_bytes_to_end`. Other entries are unchanged.
+  // From here on, ends are also measured in tokens: those of the trie, which must outlive this, for which `usable`
+  // [ids] is true.
+  void measure_ends_in(const TokenTrie& trie, std::vector<bool> usable);
+
+  // Returns how many tokens complete the text so far, at most: the fewest for a text of bytes_to_end() bytes, of which
+  // one is looked at. Its end counts in bytes if it is long. Without measure_ends_in() all of it does.
+  std::uint64_t most_tokens_to_end();
+
+  // Sets allowed[token] to 1 for every token of the trie whose text can follow and leaves most_tokens_to_end() at most
+  // at `most_to_end`. Other entries are unchanged.
   void mark_allowed(const TokenTrie& trie, std::span<std::uint8_t> allowed,
-                    std::uint64_t most_bytes_to_end = Grammar::longest_text);
+                    std::uint64_t most_to_end = Grammar::longest_text);
 
  private:
   using State = std::uint32_t;  // a list of states_
@@ -123,6 +131,10 @@ class GrammarState {
     const Move known = transitions_[state * classes_ + byte_class];
     return known != unknown ? known : work_out(state, byte_class);
   }
+  std::uint64_t measured(State state);
+  bool step_closer(State state);
+  std::uint64_t fewest_tokens(State state) const;
+  bool ends_within(State state, std::uint64_t most);
   Position follow(std::string_view bytes);
   std::size_t skip(Position& position, std::string_view bytes, std::size_t at);
   Position step(Position from, std::uint8_t byte, std::size_t at);
@@ -214,6 +226,19 @@ class GrammarState {
   std::vector<Move> transitions_;     // [states, classes]
   State current_ = 0;
 
+  const TokenTrie* ends_trie_ = nullptr;
+  std::vector<bool> usable_;  // [ids of tokens]
+  // A byte of a shortest text that completes the text in a state, and what it leads to; the tokens of all that text.
+  struct Way {
+    static constexpr std::uint64_t not_measured = ~std::uint64_t{0};
+    State next = unknown;  // if the rest counts in bytes, or is empty
+    std::uint8_t byte = 0;
+    std::uint64_t tokens = not_measured;
+  };
+  std::vector<Way> ways_;          // [states], as far as they were measured
+  std::vector<State> unmeasured_;  // before one that is measured
+  std::size_t steps_to_end_ = 0;   // in this step
+
   // The tokens that may follow a state, if neither names and items so far nor a limit decided on any.
   struct KnownMask {
     std::vector<std::uint8_t> allowed;
@@ -223,11 +248,11 @@ class GrammarState {
   // The mask that is being worked out.
   struct Mask {
     std::span<std::uint8_t> allowed;
-    std::uint64_t limit = 0;  // of bytes_to_end()
+    std::uint64_t limit = 0;  // of most_tokens_to_end()
     bool limited = false;     // it decided
     std::uint64_t most = 0;   // bytes_to_end() of an allowed token
   };
-  std::size_t mark_known(const TokenTrie& trie, std::span<std::uint8_t> allowed, std::uint64_t most_bytes_to_end);
+  std::size_t mark_known(const TokenTrie& trie, std::span<std::uint8_t> allowed, std::uint64_t most_to_end);
   void mark_parts(const TokenTrie& trie, std::size_t first, std::span<std::uint8_t> allowed, bool keep);
   void mark_part(const TokenTrie::Part& part);
   bool takes_all(State state, TextKind kind, std::size_t count);

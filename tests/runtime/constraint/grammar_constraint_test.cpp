@@ -4,14 +4,19 @@
 
 #include <cstdint>
 #include <memory>
+#include <nlohmann/json.hpp>
+#include <random>
 #include <string>
 #include <string_view>
 #include <vector>
 
 #include "runtime/grammar/gbnf.h"
 #include "runtime/grammar/state.h"
+#include "runtime/json_schema/json_schema.h"
 #include "runtime/tokenizer/files.h"
 #include "runtime/tokenizer/tokenizer.h"
+#include "tests/runtime/constraint/random_schema.h"
+#include "tests/support/cases.h"
 
 namespace minimind {
 namespace {
@@ -89,6 +94,80 @@ TEST(GrammarConstraint, LeavesRoomToComeToTheEnd) {
   EXPECT_TRUE(constraint.allowed()[static_cast<std::size_t>(close)]);
   GrammarConstraint too_late(grammar, make_token_trie(tokenizer), tokenizer, tokenizer.vocab_size(), {}, 1);
   EXPECT_TRUE(too_late.allowed()[static_cast<std::size_t>(open)]) << "what cannot be complete is begun all the same";
+}
+
+// Takes random tokens of those that are allowed, at most `limit`, and returns their text.
+std::string random_text(GrammarConstraint& constraint, const Tokenizer& tokenizer, std::size_t limit,
+                        std::mt19937& random) {
+  constraint.restart(limit);
+  std::string text;
+  while (limit > 0 && !constraint.finished()) {
+    std::vector<std::int32_t> tokens;
+    for (std::size_t i = 0; i < constraint.allowed().size(); ++i) {
+      if (constraint.allowed()[i] != 0) tokens.push_back(static_cast<std::int32_t>(i));
+    }
+    if (tokens.empty()) break;
+    const std::int32_t token = tokens[random() % tokens.size()];
+    text += tokenizer.token_bytes(token);
+    constraint.accept(token, --limit);
+  }
+  return text;
+}
+
+TEST(GrammarConstraint, ATextWithRoomForItsShortestTokensEndsWhole) {
+  const Tokenizer tokenizer = load_tokenizer(MINIMIND_SOURCE_DIR "/weights/demo");
+  const auto trie = make_token_trie(tokenizer);
+  std::string letters;
+  for (const char* const word : {"international", "development", "information", "the", "and", "ing"}) letters += word;
+  const nlohmann::ordered_json schema{
+      {"properties", {{"a", {{"type", "string"}}}, {"b", {{"const", letters + letters}}}}}, {"required", {"a", "b"}}};
+  const auto grammar =
+      std::make_shared<const Grammar>(compile_json_schema(schema, "s", {.closed = true, .references = {}}).grammar);
+  GrammarConstraint constraint(grammar, trie, tokenizer, tokenizer.vocab_size(), {}, 1);
+  const std::size_t least = constraint.most_tokens_to_end();
+  const std::string shortest = nlohmann::ordered_json{{"a", ""}, {"b", letters + letters}}.dump();
+  EXPECT_LE(least, tokenizer.encode(shortest).size());
+  EXPECT_LT(least, shortest.size());
+  std::mt19937 random(1);
+  for (const std::size_t limit : {least, least + 1, least + 9, shortest.size() - 1, 2 * shortest.size()}) {
+    const std::string text = random_text(constraint, tokenizer, limit, random);
+    EXPECT_TRUE(constraint.conforms(text)) << limit << ": " << text;
+  }
+}
+
+TEST(GrammarConstraint, RandomSchemasEndWholeWithinAnyLimit) {
+  const Tokenizer tokenizer = load_tokenizer(MINIMIND_SOURCE_DIR "/weights/demo");
+  const auto trie = make_token_trie(tokenizer);
+  std::mt19937 random(1);
+  std::size_t in_fewer_tokens = 0;
+  for (unsigned seed = 0; seed < cases(300); ++seed) {
+    const nlohmann::ordered_json value = RandomSchema(seed).make();
+    const nlohmann::ordered_json schema{{"properties", {{"a", value}, {"b", {{"const", "白日依山尽，黄河入海流。"}}}}},
+                                        {"required", {"a", "b"}},
+                                        {"$defs", value["$defs"]}};
+    const auto grammar = std::make_shared<const Grammar>(
+        compile_json_schema(schema, "s", {.closed = seed % 2 == 0, .references = {}}).grammar);
+    GrammarConstraint constraint(grammar, trie, tokenizer, tokenizer.vocab_size(), {}, 1);
+    const std::size_t least = constraint.most_tokens_to_end();
+    in_fewer_tokens += least < GrammarState(grammar).bytes_to_end() ? 1 : 0;
+    for (const std::size_t limit : {least, least + 3, 2 * least}) {
+      const std::string text = random_text(constraint, tokenizer, limit, random);
+      EXPECT_TRUE(constraint.conforms(text)) << limit << ": " << schema << "\n" << text;
+    }
+  }
+  EXPECT_EQ(in_fewer_tokens, cases(300));
+}
+
+TEST(GrammarConstraint, OnlyTokensThatMayComeCountForAnEnd) {
+  const Tokenizer tokenizer = load_tokenizer(MINIMIND_SOURCE_DIR "/weights/demo");
+  const auto grammar = std::make_shared<const Grammar>(parse_grammar("root ::= \"春风\"", "g.gbnf"));
+  const auto least = [&](std::size_t vocab_size, std::vector<std::int32_t> end) {
+    return GrammarConstraint(grammar, make_token_trie(tokenizer), tokenizer, vocab_size, end, 1).most_tokens_to_end();
+  };
+  const std::vector<std::int32_t> ids = tokenizer.encode("春风");
+  EXPECT_EQ(least(tokenizer.vocab_size(), {}), ids.size());
+  EXPECT_GT(least(tokenizer.vocab_size(), {ids.front()}), ids.size());
+  EXPECT_GT(least(static_cast<std::size_t>(ids.front()), {}), ids.size());
 }
 
 }  // namespace
