@@ -1,7 +1,8 @@
 #include "runtime/jinja/filters.h"
 
+#include <fmt/core.h>
+
 #include <algorithm>
-#include <cctype>
 #include <charconv>
 #include <cmath>
 #include <optional>
@@ -82,13 +83,79 @@ Value if_undefined(Context&, const Value& subject, const Arguments& arguments) {
   return arguments.get(0) ? *arguments.get(0) : Value("");
 }
 
+// The number that Python's float() reads in a text; std::nullopt if it reads none. Throws Failure for digits that are
+// not ASCII's or have _ between them, which Python reads, too.
+std::optional<double> float_in(std::string_view text, Budget& budget) {
+  std::string_view number = stripped(text, {}, Ends::both, budget);
+  budget.read(number.size());
+  if (number.starts_with('+') && !number.starts_with("+-")) number.remove_prefix(1);
+  double result = 0;
+  const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), result);
+  const bool is_whole = end == number.data() + number.size() && number.find('(') == std::string_view::npos;
+  if (is_whole && error == std::errc()) return result;
+  const auto is_other = [](char c) { return c < 0 || c == '_'; };
+  if ((is_whole && error == std::errc::result_out_of_range) || std::ranges::any_of(number, is_other)) {
+    throw Failure("reading the number " + quote(number) + " is not supported");
+  }
+  return std::nullopt;
+}
+
+// Towards zero. std::nullopt for what is not finite.
+std::optional<std::int64_t> whole_part(double number) {
+  if (!std::isfinite(number)) return std::nullopt;
+  if (std::fabs(number) < 0x1p63) return static_cast<std::int64_t>(number);
+  throw Failure("the number does not fit in an integer of 64 bits");
+}
+
+Value to_float(Context& context, const Value& subject, const Arguments& arguments) {
+  require_defined(subject);
+  if (subject.is_number()) return float_of(subject);
+  const auto number = subject.text() ? float_in(subject.text()->bytes, context.budget) : std::nullopt;
+  return number ? Value(*number) : arguments.get(0) ? *arguments.get(0) : Value(0.0);
+}
+
+Value absolute(Context&, const Value& subject, const Arguments&) {
+  require_defined(subject);
+  if (!subject.is_number()) throw Failure("'abs' got " + subject.kind_name() + ", expected a number");
+  if (const auto* const number = subject.get_if<double>()) return std::fabs(*number);
+  const std::int64_t number = *subject.integer();
+  return number < 0 ? negated(subject) : Value(number);
+}
+
+// Python's round() for `precision` digits after the point, or the nearest number of so many digits above or below.
+Value rounded(Context&, const Value& subject, const Arguments& arguments) {
+  require_defined(subject);
+  const std::int64_t precision = arguments.get(0) ? integer_argument(*arguments.get(0), "a precision") : 0;
+  const std::string method = arguments.get(1) ? string_argument(*arguments.get(1), "a method") : "common";
+  constexpr std::int64_t most_digits = 22;  // up to which 10^n is a float
+  if (!subject.is_number()) throw Failure("'round' got " + subject.kind_name() + ", expected a number");
+  if (precision < 0 || precision > most_digits) throw Failure("rounding to so many digits is not supported");
+  if (method == "common" && subject.integer()) return *subject.integer();
+  const double number = float_of(subject);
+  if (method == "common") {
+    // Exact, so that a tie is one; it goes to the even digit.
+    const std::string text = fmt::format("{:.{}f}", number, precision);
+    double result = 0;
+    std::from_chars(text.data(), text.data() + text.size(), result);
+    return std::isfinite(number) ? result : number;
+  }
+  if (method != "ceil" && method != "floor")
+    throw Failure("a method is " + quote(method) + ", expected common, ceil or floor");
+  const double factor = std::pow(10.0, static_cast<double>(precision));
+  const double scaled = number * factor;
+  if (!std::isfinite(scaled)) throw Failure("the number is not finite");
+  return (method == "ceil" ? std::ceil(scaled) : std::floor(scaled)) / factor;
+}
+
 // int(), of texts only in decimal digits.
 Value to_integer(Context& context, const Value& subject, const Arguments& arguments) {
   require_defined(subject);
+  const Value otherwise = arguments.get(0) ? *arguments.get(0) : Value(std::int64_t{0});
   if (const auto integer = subject.integer()) return *integer;
   if (const auto* const number = subject.get_if<double>()) {
-    if (std::fabs(*number) < 0x1p63) return static_cast<std::int64_t>(*number);
-    throw Failure("the number does not fit in an integer of 64 bits");
+    if (std::isinf(*number)) throw Failure("an infinite number is not an integer");
+    const auto whole = whole_part(*number);
+    return whole ? Value(*whole) : otherwise;
   }
   if (const Text* const text = subject.text()) {
     std::string_view digits = stripped(text->bytes, {}, Ends::both, context.budget);
@@ -97,12 +164,14 @@ Value to_integer(Context& context, const Value& subject, const Arguments& argume
     std::int64_t number = 0;
     const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number);
     if (end == digits.data() + digits.size() && error == std::errc()) return number;
-    // Python reads other digits, too.
-    const bool has_digits =
-        std::any_of(digits.begin(), digits.end(), [](char c) { return c < 0 || std::isdigit(c) != 0; });
-    if (has_digits) throw Failure("reading the number " + quote(digits) + " is not supported");
+    if (end == digits.data() + digits.size() && error == std::errc::result_out_of_range) {
+      throw Failure("the number does not fit in an integer of 64 bits");
+    }
+    if (const auto number_of_float = float_in(text->bytes, context.budget)) {
+      if (const auto whole = whole_part(*number_of_float)) return *whole;
+    }
   }
-  return arguments.get(0) ? *arguments.get(0) : Value(std::int64_t{0});
+  return otherwise;
 }
 
 // The filters of sequences as a whole.
@@ -196,6 +265,32 @@ Value sort(Context& context, const Value& subject, const Arguments& arguments) {
     entries.emplace_back(sort_key(context, part, arguments.flag(1)), std::move(item));
   }
   return sorted(context, std::move(entries), arguments.flag(0));
+}
+
+// The first of the smallest items, or of the largest if `largest`.
+template <bool largest>
+Value extreme(Context& context, const Value& subject, const Arguments& arguments) {
+  const Value* const attribute = arguments.given(1);
+  std::optional<std::pair<Value, Value>> best;  // the key and the item
+  for (Value& item : items_of(context, subject)) {
+    const Value part = attribute ? follow(context, item, *attribute) : item;
+    Value key = sort_key(context, part, arguments.flag(0));
+    const bool is_better = !best || (largest ? less(best->first, key, false, context.budget)
+                                             : less(key, best->first, false, context.budget));
+    if (is_better) best.emplace(std::move(key), std::move(item));
+  }
+  if (!best) return make_undefined("there is no smallest or largest item: the sequence is empty", context.budget);
+  return std::move(best->second);
+}
+
+Value sum(Context& context, const Value& subject, const Arguments& arguments) {
+  const Value* const attribute = arguments.given(0);
+  Value result = arguments.get(1) ? *arguments.get(1) : Value(std::int64_t{0});
+  if (result.text()) throw Failure("'sum' got a string to start with, expected a number or a list");
+  for (const Value& item : items_of(context, subject)) {
+    result = binary_operation(context, Operator::add, result, attribute ? follow(context, item, *attribute) : item);
+  }
+  return result;
 }
 
 Value dictsort(Context& context, const Value& subject, const Arguments&) {
@@ -293,6 +388,11 @@ Value is_of_parity(Context& context, const Value& subject, const Arguments&) {
   return equal(remainder, std::int64_t{wanted}, context.budget);
 }
 
+Value is_divisible(Context& context, const Value& subject, const Arguments& arguments) {
+  const Value remainder = binary_operation(context, Operator::modulo, subject, arguments.positional[0]);
+  return equal(remainder, std::int64_t{0}, context.budget);
+}
+
 template <Operator op>
 Value compares(Context& context, const Value& subject, const Arguments& arguments) {
   return binary_operation(context, op, subject, arguments.positional[0]);
@@ -313,11 +413,10 @@ bool is_iterable(const Value& value) {
 }
 
 // Filters and tests of Jinja2 that are not supported.
-const Names unsupported_filters = {
-    "abs",         "attr",    "batch",    "center",    "e",      "escape",    "filesizeformat", "float",
-    "forceescape", "groupby", "max",      "min",       "pprint", "random",    "round",          "slice",
-    "striptags",   "sum",     "truncate", "urlencode", "urlize", "wordcount", "wordwrap",       "xmlattr"};
-const Names unsupported_tests = {"callable", "divisibleby", "escaped", "filter", "lower", "sameas", "test", "upper"};
+const Names unsupported_filters = {"attr",        "batch",     "center", "e",         "escape",   "filesizeformat",
+                                   "forceescape", "groupby",   "pprint", "random",    "slice",    "striptags",
+                                   "truncate",    "urlencode", "urlize", "wordcount", "wordwrap", "xmlattr"};
+const Names unsupported_tests = {"callable", "escaped", "filter", "lower", "sameas", "test", "upper"};
 
 bool is_in(const Names& names, std::string_view name) {
   return std::find(names.begin(), names.end(), name) != names.end();
@@ -341,6 +440,9 @@ const Builtin* find_filter(std::string_view name) {
       {"default", Names{"default_value", "boolean"}, 0, if_undefined},
       {"d", Names{"default_value", "boolean"}, 0, if_undefined},
       {"int", Names{"default"}, 0, to_integer},
+      {"float", Names{"default"}, 0, to_float},
+      {"abs", Names{}, 0, absolute},
+      {"round", Names{"precision", "method"}, 0, rounded},
       {"length", Names{}, 0, length},
       {"count", Names{}, 0, length},
       {"first", Names{}, 0, first},
@@ -349,6 +451,9 @@ const Builtin* find_filter(std::string_view name) {
       {"reverse", Names{}, 0, reverse},
       {"join", Names{"d"}, 0, join},
       {"sort", Names{"reverse", "case_sensitive", "attribute"}, 0, sort},
+      {"min", Names{"case_sensitive", "attribute"}, 0, extreme<false>},
+      {"max", Names{"case_sensitive", "attribute"}, 0, extreme<true>},
+      {"sum", Names{"attribute", "start"}, 0, sum},
       {"dictsort", Names{}, 0, dictsort},
       {"items", Names{}, 0, items},
       {"unique", Names{}, 0, unique},
@@ -365,6 +470,7 @@ const Builtin* find_test(std::string_view name) {
   static const std::vector<Builtin> tests = {
       {"odd", Names{}, 0, is_of_parity<1>},
       {"even", Names{}, 0, is_of_parity<0>},
+      {"divisibleby", Names{"num"}, 1, is_divisible},
       {"defined", Names{}, 0, is<[](const Value& v) { return !v.is_undefined(); }>},
       {"undefined", Names{}, 0, is<[](const Value& v) { return v.is_undefined(); }>},
       {"none", Names{}, 0, is<[](const Value& v) { return v.is_none(); }>},

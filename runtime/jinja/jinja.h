@@ -23,16 +23,13 @@ struct Template;
 //   tags: block, extends, include, import, autoescape, with, print; recursive loops, loop.cycle, loop.changed,
 //   loop.depth;
 //   ** as an operator and before arguments; varargs and kwargs; cycler, joiner, lipsum;
-//   filters that compute, group, split or lay out (abs, round, sum, min, max, batch, slice, groupby, center, truncate,
-//   wordwrap ...), escape and others that make HTML, attr, float; arguments of the other filters such as sort_keys;
-//   the tests callable, divisibleby, escaped, filter, lower, sameas, test, upper;
-//   methods of strings that search, lay out or classify (find, count, splitlines, rsplit, zfill, isdigit ...); index,
-//   count and copy of containers; replacing an empty string;
-//   formats except %s, %d, {}, {name} and {:d}; printing ranges, namespaces and the views of mappings;
-//   floats except those of the variables, and arithmetic with these; /; integers of more than 64 bits; repeating lists;
-//   chains of comparisons; ordering lists; several subscripts; steps of slices except 1 and -1;
-//   keys except strings and integers; the case of characters such as U+00DF whose other case is not one character;
-//   attributes of Python.
+//   filters that group, split or lay out (batch, slice, groupby, center, truncate, wordwrap ...), escape and others
+//   that make HTML, attr; arguments of the other filters such as sort_keys; the tests callable, escaped, filter, lower,
+//   sameas, test, upper; methods of strings that search, lay out or classify (find, count, splitlines, rsplit, zfill,
+//   isdigit ...); index, count and copy of containers; replacing an empty string; formats except %s, %d, {}, {name} and
+//   {:d}; printing ranges, namespaces and the views of mappings; integers of more than 64 bits; repeating lists; chains
+//   of comparisons; ordering lists; several subscripts; steps of slices except 1 and -1; keys except strings and
+//   integers; the case of characters such as U+00DF whose other case is not one character; attributes of Python.
 class JinjaTemplate {
  public:
   // `name` is the template's name in messages. Throws Error, with line and column, for a template that cannot be parsed

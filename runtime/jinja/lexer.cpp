@@ -165,7 +165,7 @@ class Lexer {
       }
       if (const std::size_t end = skip_space(source_, at_); end != at_) {
         at_ = end;
-      } else if (!lex_string() && !lex_integer() && !lex_name()) {
+      } else if (!lex_string() && !lex_number() && !lex_name()) {
         lex_symbol(open);
       }
     }
@@ -179,15 +179,40 @@ class Lexer {
     at_ = end;
   }
 
-  bool lex_integer() {
-    std::size_t end = std::min(source_.find_first_not_of("0123456789", at_), source_.size());
-    if (end == at_) return false;
-    const bool follows_point = at_ > 0 && source_[at_ - 1] == '.';  // the second index of a.0.1
-    const bool has_fraction = !follows_point && end + 1 < source_.size() && source_[end] == '.' &&
-                              std::isdigit(static_cast<unsigned char>(source_[end + 1]));
+  std::size_t end_of_digits(std::size_t at) const {
+    return std::min(source_.find_first_not_of("0123456789", at), source_.size());
+  }
+
+  // Returns the end of a float whose digits before the point end at byte `end`; `end` if it is an integer.
+  std::size_t end_of_float(std::size_t end) const {
+    if (at_ > 0 && source_[at_ - 1] == '.') return end;  // the second index of a.0.1
+    if (source_.substr(end).starts_with('.')) {
+      const std::size_t fraction = end_of_digits(end + 1);
+      if (fraction == end + 1) return end;
+      end = fraction;
+    }
+    if (end == source_.size() || (source_[end] | 0x20) != 'e') return end;
+    const bool is_signed = end + 1 < source_.size() && (source_[end + 1] == '+' || source_[end + 1] == '-');
+    const std::size_t exponent = end_of_digits(end + (is_signed ? 2 : 1));
+    return std::isdigit(static_cast<unsigned char>(source_[exponent - 1])) ? exponent : end;
+  }
+
+  bool lex_number() {
+    const std::size_t whole_end = end_of_digits(at_);
+    if (whole_end == at_) return false;
+    const std::size_t end = end_of_float(whole_end);
+    const bool is_float = end > whole_end;
     const bool has_letters = end < source_.size() && is_word_character(static_cast<unsigned char>(source_[end]));
-    if (has_fraction || has_letters || (source_[at_] == '0' && end > at_ + 1)) {
+    if (has_letters || (!is_float && source_[at_] == '0' && end > at_ + 1)) {
       throw SyntaxError(at_, "a number that is not written in decimal digits alone is not supported");
+    }
+    if (is_float) {
+      double number = 0;
+      if (std::from_chars(source_.data() + at_, source_.data() + end, number).ec != std::errc()) {
+        throw SyntaxError(at_, "the number does not fit in a float of 64 bits");
+      }
+      add_literal(number, end);
+      return true;
     }
     std::int64_t number = 0;
     if (std::from_chars(source_.data() + at_, source_.data() + end, number).ec != std::errc()) {

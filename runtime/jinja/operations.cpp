@@ -77,10 +77,43 @@ std::int64_t floor_remainder(std::int64_t a, std::int64_t b) {
   return remainder != 0 && (remainder < 0) != (b < 0) ? remainder + b : remainder;
 }
 
+bool is_division(Operator op) {
+  return op == Operator::divide || op == Operator::floor_divide || op == Operator::modulo;
+}
+
+// Of numbers one of which is a float, and the quotient of integers.
+double float_operation(Operator op, double a, double b) {
+  if (op == Operator::add) return a + b;
+  if (op == Operator::subtract) return a - b;
+  if (op == Operator::multiply) return a * b;
+  if (b == 0) throw Failure("cannot divide by zero");
+  if (op == Operator::divide) return a / b;
+  // As Python has it: the remainder has the sign of b, and the quotient is the whole number nearest to (a - it) / b.
+  double remainder = std::fmod(a, b);
+  double quotient = (a - remainder) / b;
+  if (remainder == 0) {
+    remainder = std::copysign(0.0, b);
+  } else if ((b < 0) != (remainder < 0)) {
+    remainder += b;
+    quotient -= 1;
+  }
+  if (op == Operator::modulo) return remainder;
+  if (quotient == 0) return std::copysign(0.0, a / b);
+  const double whole = std::floor(quotient);
+  return quotient - whole > 0.5 ? whole + 1 : whole;
+}
+
+// Python divides integers of any size exactly before it rounds.
+double quotient_of(std::int64_t a, std::int64_t b) {
+  constexpr std::int64_t most = std::int64_t{1} << 53;
+  const auto fits = [](std::int64_t number) { return number >= -most && number <= most; };
+  if (!fits(a) || !fits(b)) throw Failure("the division of integers beyond 2^53 is not supported");
+  return float_operation(Operator::divide, static_cast<double>(a), static_cast<double>(b));
+}
+
 std::int64_t integer_operation(Operator op, std::int64_t a, std::int64_t b) {
   std::int64_t result = 0;
-  const bool divides = op == Operator::floor_divide || op == Operator::modulo;
-  if (divides && b == 0) throw Failure("cannot divide by zero");
+  if (is_division(op) && b == 0) throw Failure("cannot divide by zero");
   if (op == Operator::floor_divide) return floor_quotient(a, b);
   if (op == Operator::modulo) return floor_remainder(a, b);
   const bool is_too_large = op == Operator::add        ? __builtin_add_overflow(a, b, &result)
@@ -130,8 +163,11 @@ Value arithmetic(Context& context, Operator op, const Value& left, const Value& 
   if (op == Operator::modulo && left.text()) return formatted(left, right, context.budget);
   require_defined(left);
   require_defined(right);
-  if (left.integer() && right.integer()) return integer_operation(op, *left.integer(), *right.integer());
-  if (left.is_number() && right.is_number()) throw Failure("arithmetic with floats is not supported");
+  if (left.integer() && right.integer()) {
+    if (op == Operator::divide) return quotient_of(*left.integer(), *right.integer());
+    return integer_operation(op, *left.integer(), *right.integer());
+  }
+  if (left.is_number() && right.is_number()) return float_operation(op, float_of(left), float_of(right));
   if (op == Operator::add && left.text() && right.text()) return joined_texts(context, *left.text(), *right.text());
   if (op == Operator::add && left.list() && right.list() && left.list()->kind == right.list()->kind &&
       (left.list()->kind == List::Kind::list || left.list()->kind == List::Kind::tuple)) {

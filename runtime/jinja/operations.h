@@ -17,6 +17,7 @@ enum class Operator {
   add,
   subtract,
   multiply,
+  divide,
   floor_divide,
   modulo,
   concatenate,

@@ -278,12 +278,10 @@ class Parser {
   }
 
   ExpressionPtr parse_product() {
-    constexpr std::array<BinarySymbol, 3> symbols = {
-        {{"*", Operator::multiply}, {"//", Operator::floor_divide}, {"%", Operator::modulo}}};
+    constexpr std::array<BinarySymbol, 4> symbols = {
+        {{"*", Operator::multiply}, {"/", Operator::divide}, {"//", Operator::floor_divide}, {"%", Operator::modulo}}};
     auto product = parse_operations(symbols, [&] { return parse_unary(); });
-    if (tokens_.is("**") || tokens_.is("/")) {
-      throw SyntaxError(tokens_.offset(), "the operator " + std::string(tokens_.current().text) + " is not supported");
-    }
+    if (tokens_.is("**")) throw SyntaxError(tokens_.offset(), "the operator ** is not supported");
     return product;
   }
 

@@ -207,6 +207,11 @@ bool less(const Value& a, const Value& b, bool or_equal, Budget& budget) {
   throw Failure("cannot order " + a.kind_name() + " and " + b.kind_name());
 }
 
+double float_of(const Value& number) {
+  const auto integer = number.integer();
+  return integer ? static_cast<double>(*integer) : *number.get_if<double>();
+}
+
 std::string python_float(double number) {
   if (std::isnan(number)) return "nan";
   if (std::isinf(number)) return number < 0 ? "-inf" : "inf";

@@ -182,6 +182,9 @@ bool less(const Value& a, const Value& b, bool or_equal, Budget& budget);
 // Returns a float as Python's repr() writes it: the shortest digits that read back as `number`.
 std::string python_float(double number);
 
+// Returns a number as a float.
+double float_of(const Value& number);
+
 // Throws Failure for an undefined value, with its reason.
 void require_defined(const Value& value);
 
