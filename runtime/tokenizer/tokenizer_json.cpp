@@ -190,25 +190,37 @@ void read_added_tokens(const JsonFields& file, TokenizerData& data) {
   }
 }
 
-void require_byte_level(const JsonFields& file, std::string_view key) {
-  const Json& part = file.get(key);
-  if (!part.is_object() || !part.contains("type") || part["type"] != "ByteLevel") {
-    file.fail(key, "an object of type 'ByteLevel': no other is supported");
+// The ByteLevel that a part of the pipeline is, or that is alone in the Sequence that it is.
+JsonFields byte_level(const JsonFields& file, const std::string& source, std::string_view key, std::string_view parts) {
+  const auto is = [](const Json& part, const char* type) {
+    return part.is_object() && part.contains("type") && part["type"] == type;
+  };
+  const Json* part = &file.get(key);
+  std::string name(key);
+  if (is(*part, "Sequence")) {
+    const JsonFields sequence = file.required_object(key);
+    sequence.allow_only({"type", parts});
+    const Json& list = sequence.get(parts);
+    if (list.is_array() && list.size() == 1) part = &list[0];
+    name += fmt::format(".{}[0]", parts);
   }
-  file.required_object(key).allow_only({"type", "add_prefix_space", "trim_offsets", "use_regex"});
+  if (!is(*part, "ByteLevel")) file.fail(key, "an object of type 'ByteLevel': no other is supported");
+  JsonFields fields(*part, source, name);
+  fields.allow_only({"type", "add_prefix_space", "trim_offsets", "use_regex"});
+  return fields;
 }
 
 // The decoder's options change neither ids nor text, only offsets. Truncation and padding are the settings of the last
 // training script; transformers, too, ignores them unless a call requests them.
 void read_pipeline(const JsonFields& file, TokenizerData& data) {
   if (file.text("version").value_or("1.0") != "1.0") file.fail("version", "\"1.0\"");
-  if (!file.get("normalizer").is_null()) {
+  const Json no_normalizers{{"type", "Sequence"}, {"normalizers", Json::array()}};
+  if (!file.get("normalizer").is_null() && file.get("normalizer") != no_normalizers) {
     file.fail("normalizer", "null: it is not supported; set it to null if it is not needed");
   }
-  require_byte_level(file, "pre_tokenizer");
-  require_byte_level(file, "decoder");
+  const JsonFields pre_tokenizer = byte_level(file, data.source, "pre_tokenizer", "pretokenizers");
+  byte_level(file, data.source, "decoder", "decoders");
   read_post_processor(file, data);
-  const JsonFields pre_tokenizer = file.required_object("pre_tokenizer");
   data.add_prefix_space = pre_tokenizer.required_flag("add_prefix_space");
   data.use_regex = pre_tokenizer.flag_or("use_regex", true);
 }

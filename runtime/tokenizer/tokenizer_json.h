@@ -11,7 +11,8 @@ namespace minimind {
 // template. Truncation and padding are not applied, as in transformers unless a call requests them.
 //
 // Supported post-processors are those that transformers 4 and 5 and tokenizers write: null, ByteLevel,
-// TemplateProcessing, BertProcessing, RobertaProcessing, and a Sequence of them.
+// TemplateProcessing, BertProcessing, RobertaProcessing, and a Sequence of them. A pre-tokenizer and a decoder are
+// ByteLevel, or a Sequence of one; a normalizer is null, or a Sequence of none.
 //
 // Throws Error, naming file and field, for malformed input and for unsupported settings that would change the ids:
 // normalizers, pre-tokenizers and decoders other than ByteLevel, models other than BPE, dropout, byte_fallback,

@@ -83,6 +83,27 @@ TEST_F(TokenizerJson, ReadsAFileByPathAndMergesWrittenAsStrings) {
   EXPECT_EQ(data.chat_template, std::nullopt);
 }
 
+TEST_F(TokenizerJson, ASequenceOfByteLevelIsByteLevel) {
+  const TokenizerData plain = read_tokenizer_json(own_tokenizer);
+  Json json = json_;
+  json["pre_tokenizer"] = {{"type", "Sequence"}, {"pretokenizers", {json_["pre_tokenizer"]}}};
+  json["decoder"] = {{"type", "Sequence"}, {"decoders", {json_["decoder"]}}};
+  json["normalizer"] = {{"type", "Sequence"}, {"normalizers", Json::array()}};
+  write("sequence.json", json.dump());
+  const TokenizerData read = read_tokenizer_json((folder_ / "sequence.json").string());
+  EXPECT_EQ(read.vocab, plain.vocab);
+  EXPECT_EQ(read.add_prefix_space, plain.add_prefix_space);
+  EXPECT_EQ(read.use_regex, plain.use_regex);
+  const Json two = {json_["pre_tokenizer"], json_["pre_tokenizer"]};
+  EXPECT_TRUE(
+      error_with("/pre_tokenizer", {{"type", "Sequence"}, {"pretokenizers", two}})
+          .starts_with("pre_tokenizer is an object of type 'Sequence', expected an object of type 'ByteLevel'"));
+  EXPECT_TRUE(error_with("/normalizer", {{"type", "Sequence"}, {"normalizers", {{{"type", "NFC"}}}}})
+                  .starts_with("normalizer is an object of type 'Sequence', expected null"));
+  json["pre_tokenizer"]["pretokenizers"][0]["lower"] = true;
+  EXPECT_TRUE(error_of(json.dump()).starts_with("pre_tokenizer.pretokenizers[0].lower is true,"));
+}
+
 TEST_F(TokenizerJson, NamesWhatItDoesNotDo) {
   EXPECT_EQ(error_with("/normalizer", {{"type", "NFC"}}),
             "normalizer is an object of type 'NFC', expected null: it is not supported; set it to null if it is not "
