@@ -289,34 +289,47 @@ Automaton numbers_to(const NumberBound& bound) {
 
 namespace {
 
-// A number being divided: its remainder, and the digits after the point so far.
+// A number being divided: the remainder of its digits so far but the zeros at their end, up to as many as the divisor
+// ends with, and the digits after the point so far.
 struct Division {
   PlainNumber number;
   std::uint64_t remainder = 0;
+  int zeros = 0;
   int decimals = 0;
 
-  auto key() const { return std::tuple(number.part, remainder, decimals); }
+  auto key() const { return std::tuple(number.part, remainder, zeros, decimals); }
   bool operator<(const Division& other) const { return key() < other.key(); }
 };
 
 }  // namespace
 
 std::optional<Automaton> multiples_of(const Decimal& divisor) {
-  if (divisor.is_zero() || divisor.digits.size() > 9 || divisor.exponent > 9 || divisor.exponent < -most_zeros) {
-    return std::nullopt;
-  }
-  std::uint64_t modulus = std::stoull(divisor.digits);
-  for (int i = 0; i < divisor.exponent; ++i) modulus *= 10;
+  const bool is_short = divisor.digits.size() <= 9 && divisor.exponent <= most_zeros && divisor.exponent >= -most_zeros;
+  if (divisor.is_zero() || !is_short) return std::nullopt;
+  const std::uint64_t modulus = std::stoull(divisor.digits);
   if (modulus > most_remainders) return std::nullopt;
-  const int decimals = std::max(-divisor.exponent, 0);
+  const int decimals = std::max(-divisor.exponent, 0), zeros = std::max(divisor.exponent, 0);
+  const auto add_whole = [&](Division& state, std::uint64_t digit) {
+    if (digit == 0 && state.zeros < zeros) {
+      ++state.zeros;
+      return;
+    }
+    // Of zeros at the end, the first is one of the digits before them.
+    const int passed = digit == 0 ? 1 : state.zeros + 1;
+    for (int i = 0; i < passed; ++i) state.remainder = state.remainder * 10 % modulus;
+    state.remainder = (state.remainder + digit) % modulus;
+    if (digit != 0) state.zeros = 0;
+  };
   const auto step = [&](Division state, char c) -> std::optional<Division> {
     const auto next = state.number.after(c);
     if (!next) return std::nullopt;
     state.number = *next;
     if (c == '-' || c == '.') return state;
     const auto digit = static_cast<std::uint64_t>(c - '0');
-    if (next->part != PlainNumber::Part::fraction) {
-      state.remainder = (state.remainder * 10 + digit) % modulus;
+    if (next->part == PlainNumber::Part::zero) {
+      state.zeros = zeros;
+    } else if (next->part != PlainNumber::Part::fraction) {
+      add_whole(state, digit);
     } else if (state.decimals < decimals) {
       state.remainder = (state.remainder * 10 + digit) % modulus;
       ++state.decimals;
@@ -326,7 +339,7 @@ std::optional<Automaton> multiples_of(const Decimal& divisor) {
     return state;
   };
   const auto accepts = [&](Division state) {
-    if (!state.number.complete()) return false;
+    if (!state.number.complete() || state.zeros < zeros) return false;
     for (; state.decimals < decimals; ++state.decimals) state.remainder = state.remainder * 10 % modulus;
     return state.remainder == 0;
   };

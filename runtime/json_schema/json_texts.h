@@ -47,7 +47,8 @@ struct NumberBound {
 Automaton numbers_from(const NumberBound& bound);
 Automaton numbers_to(const NumberBound& bound);
 
-// Multiples of a number above zero. std::nullopt if the divisor has too many digits.
+// Multiples of a number above zero. std::nullopt if the divisor has too many digits: without zeros at its ends it may
+// be at most 5,000.
 std::optional<Automaton> multiples_of(const Decimal& divisor);
 
 // The texts of these numbers: without an exponent where that is short, and as `spelling` has each.

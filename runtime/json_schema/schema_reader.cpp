@@ -588,7 +588,7 @@ void SchemaReader::read_numbers(const SchemaJson& schema, const Place& place, Sc
   }
   node.numbers.push_back(nodes_.automata_.cached("multiples " + divisor->dump(), [&] {
     auto multiples = multiples_of(value);
-    if (!multiples) fail(at, "is not supported, expected a number of few digits");
+    if (!multiples) fail(at, "is not supported, expected a number of digits up to 5000, as 0.05 or 5e6");
     return std::move(*multiples);
   }));
 }
