@@ -142,7 +142,8 @@ TEST(GrammarConstraint, RandomSchemasEndWholeWithinAnyLimit) {
   std::size_t in_fewer_tokens = 0;
   for (unsigned seed = 0; seed < cases(300); ++seed) {
     const nlohmann::ordered_json value = RandomSchema(seed).make();
-    const nlohmann::ordered_json schema{{"properties", {{"a", value}, {"b", {{"const", "白日依山尽，黄河入海流。"}}}}},
+    const nlohmann::ordered_json schema{{"type", "object"},
+                                        {"properties", {{"a", value}, {"b", {{"const", "白日依山尽，黄河入海流。"}}}}},
                                         {"required", {"a", "b"}},
                                         {"$defs", value["$defs"]}};
     const auto grammar = std::make_shared<const Grammar>(
