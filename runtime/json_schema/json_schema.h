@@ -45,8 +45,9 @@ struct JsonSchemaGrammar {
 // A text of the grammar is always valid. A valid text is always in the grammar, except for these choices:
 // - An object has no name twice.
 // - Surrogates are in pairs. Numbers have at most 40 digits on either side of the point and exponents of two digits.
-//   With bounds other than 0, multipleOf or an enumeration they have no exponent; with an exclusive bound or multipleOf
-//   at most 15 digits, because a double does not tell more of them apart.
+//   With multipleOf or an enumeration they have no exponent; with bounds other than 0 only with any_spelling, and one
+//   digit other than 0 before the point; with an exclusive bound or multipleOf they have at most 15 digits, because a
+//   double does not tell more of them apart.
 // - Formats are always checked. They are a little stricter: no leap second with an offset; no label of a host name with
 //   hyphens as its third and fourth character (as xn-- has); in a regex no named groups, look-around and deep nesting.
 // - Keywords count regardless of a metaschema's vocabularies.

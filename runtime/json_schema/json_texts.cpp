@@ -1,8 +1,11 @@
 #include "runtime/json_schema/json_texts.h"
 
+#include <fmt/format.h>
+
 #include <algorithm>
 #include <array>
 #include <charconv>
+#include <cstdlib>
 #include <map>
 #include <utility>
 #include <vector>
@@ -212,10 +215,67 @@ Automaton with_exponent(bool negative, bool zero_too) {
   return whole_text((negative ? "-" : "") + mantissa + "[eE][+-]?[0-9]{1,2}");
 }
 
-Automaton on_side(const NumberBound& bound, bool above) {
+// The mantissas of one digit before the point that are over the digits of a bound, below them, or equal.
+std::string mantissas(const std::string& digits, int order, std::size_t most_decimals) {
+  const std::string rest = "[0-9]{0," + std::to_string(most_decimals) + "}";
+  const auto with_point = [](std::string text) { return text.size() > 1 ? text.insert(1, "\\.") : text; };
+  if (order == 0) return with_point(digits) + (digits.size() > 1 ? "0*" : "(?:\\.0+)?");
+  std::vector<std::string> parts;
+  for (std::size_t i = 0; i < digits.size(); ++i) {
+    const char digit = digits[i], least = i == 0 ? '1' : '0';
+    const char first = order > 0 ? static_cast<char>(digit + 1) : least;
+    const char last = order > 0 ? '9' : static_cast<char>(digit - 1);
+    const std::string same = digits.substr(0, i);
+    if (order < 0 && i > 0) parts.push_back(with_point(same));  // the digits that are missing are not all zeros
+    if (first > last) continue;
+    const std::string set = std::string("[") + first + "-" + last + "]";
+    if (i == 0) {
+      parts.push_back(set + "(?:\\.[0-9]" + rest + ")?");
+    } else {
+      parts.push_back(same.substr(0, 1) + "\\." + same.substr(1) + set + rest);
+    }
+  }
+  if (order > 0) parts.push_back(with_point(digits) + (digits.size() > 1 ? "" : "\\.") + "0*[1-9]" + rest);
+  return fmt::format("(?:{})", fmt::join(parts, "|"));
+}
+
+// The exponents from `first` to `last`, as far as they have two digits.
+std::string exponents(int first, int last) {
+  constexpr int most = 99;
+  std::vector<std::string> parts;
+  for (int exponent = std::max(first, -most); exponent <= std::min(last, most); ++exponent) {
+    const int size = std::abs(exponent);
+    const std::string sign = exponent < 0 ? "-" : exponent > 0 ? "\\+?" : "[+-]?";
+    parts.push_back(fmt::format("{}{}{}", sign, size < 10 ? "0?" : "", size));
+  }
+  return fmt::format("[eE](?:{})", fmt::join(parts, "|"));
+}
+
+// The numbers with an exponent, and one digit other than 0 before the point, on a side of a bound other than 0.
+Automaton scientific_on_side(const NumberBound& bound, bool above) {
+  constexpr int all = 1000;
+  const Decimal& value = bound.value;
+  const bool larger = above != value.negative;  // of the magnitudes
+  const int exponent = std::clamp(static_cast<int>(value.digits.size()) - 1 + value.exponent, -all, all);
+  const std::size_t decimals = bound.exclusive ? most_exact_digits - 1 : most_number_digits;
+  const std::string any = "[1-9](?:\\.[0-9]{1," + std::to_string(decimals) + "})?";
+  const std::string sign = value.negative ? "-" : "", other_sign = value.negative ? "" : "-";
+  std::string at_bound = mantissas(value.digits, larger ? 1 : -1, decimals);
+  if (!bound.exclusive) at_bound = "(?:" + at_bound + "|" + mantissas(value.digits, 0, decimals) + ")";
+  std::vector<std::string> parts;
+  const auto add = [&](const std::string& numbers, int first, int last) {
+    if (first <= 99 && last >= -99 && first <= last) parts.push_back(numbers + exponents(first, last));
+  };
+  add(sign + "(?=[0-9.]{1," + std::to_string(decimals + 2) + "}[eE])" + at_bound, exponent, exponent);
+  add(sign + any, larger ? exponent + 1 : -all, larger ? all : exponent - 1);
+  if (!larger) add(other_sign + any, -all, all);
+  return parts.empty() ? Automaton() : whole_text(fmt::format("{}", fmt::join(parts, "|")));
+}
+
+Automaton on_side(const NumberBound& bound, bool above, bool scientific) {
   Automaton result = beyond(bound, above);
-  if (!bound.value.is_zero()) return result;
-  return result | with_exponent(!above, !bound.exclusive);
+  if (bound.value.is_zero()) return result | with_exponent(!above, !bound.exclusive);
+  return scientific ? result | scientific_on_side(bound, above) : result;
 }
 
 }  // namespace
@@ -279,12 +339,12 @@ Automaton fractions() {
   return whole_text("-?" + whole_pattern() + "(?=\\.0*[1-9])" + fraction_pattern("[0-9]")) & of_exact_digits();
 }
 
-Automaton numbers_from(const NumberBound& bound) {
-  return on_side(bound, true);
+Automaton numbers_from(const NumberBound& bound, bool scientific) {
+  return on_side(bound, true, scientific);
 }
 
-Automaton numbers_to(const NumberBound& bound) {
-  return on_side(bound, false);
+Automaton numbers_to(const NumberBound& bound, bool scientific) {
+  return on_side(bound, false, scientific);
 }
 
 namespace {

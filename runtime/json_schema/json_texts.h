@@ -43,9 +43,10 @@ struct NumberBound {
   bool exclusive = false;
 };
 
-// Numbers of at least or at most a bound. Those with an exponent are only in it where the bound is zero.
-Automaton numbers_from(const NumberBound& bound);
-Automaton numbers_to(const NumberBound& bound);
+// Numbers of at least or at most a bound. Those with an exponent are only in it where the bound is zero, or
+// `scientific`, if they have one digit other than 0 before the point, as programs write them.
+Automaton numbers_from(const NumberBound& bound, bool scientific);
+Automaton numbers_to(const NumberBound& bound, bool scientific);
 
 // Multiples of a number above zero. std::nullopt if the divisor has too many digits: without zeros at its ends it may
 // be at most 5,000.

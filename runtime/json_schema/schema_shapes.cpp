@@ -555,10 +555,10 @@ AutomatonId SchemaShapes::number_of(const std::vector<NodeId>& branch) {
     whole = whole || node.whole;
     fraction = fraction || node.fraction;
     parts.insert(parts.end(), node.numbers.begin(), node.numbers.end());
-    const auto bound = [&](const char* side, const NumberBound& value, Automaton (*make)(const NumberBound&)) {
+    const auto bound = [&](const char* side, const NumberBound& value, Automaton (*make)(const NumberBound&, bool)) {
       const std::string key = std::string(side) + (value.exclusive ? "x " : " ") + (value.value.negative ? "-" : "") +
                               value.value.digits + "e" + std::to_string(value.value.exponent);
-      parts.push_back(automata().cached(key, [&] { return make(value); }));
+      parts.push_back(automata().cached(key, [&] { return make(value, style_.any_spelling); }));
     };
     for (const NumberBound& value : node.from) bound("from", value, numbers_from);
     for (const NumberBound& value : node.to) bound("to", value, numbers_to);

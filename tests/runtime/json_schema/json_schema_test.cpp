@@ -210,6 +210,33 @@ TEST(JsonSchema, IntegersKeepToTheirBounds) {
   }
 }
 
+TEST(JsonSchema, NumbersWithAnExponentAreComparedWithBounds) {
+  JsonSchemaOptions any;
+  any.any_spelling = true;
+  for (const double bound :
+       {1.0, -1.0, 0.5, 250.0, -250.0, 205.0, 1e-7, -1.5e22, 12345.678, 9.9e98, 1e120, 0.1 + 0.2}) {
+    for (const std::string keyword : {"minimum", "maximum", "exclusiveMinimum", "exclusiveMaximum"}) {
+      GrammarState state = state_of_schema(Json{{keyword, bound}}.dump(), any);
+      for (const std::string mantissa :
+           {"1", "1.0", "1.2345678", "2.5", "2.50", "2.05", "2", "2.499", "2.50001", "9.9", "5", "3"}) {
+        for (const std::string exponent :
+             {"e-99", "e-08", "E-7", "e-2", "E-1", "e0", "e-00", "e+1", "e2", "E+02", "e4", "e22", "e98", "e99"}) {
+          for (const std::string sign : {"", "-"}) {
+            const std::string text = sign + mantissa + exponent;
+            const double value = std::stod(text);
+            const bool inside = keyword == "minimum"            ? value >= bound
+                                : keyword == "maximum"          ? value <= bound
+                                : keyword == "exclusiveMinimum" ? value > bound
+                                                                : value < bound;
+            state.restart();
+            ASSERT_EQ(state.advance(text) && state.may_end(), inside) << keyword << " " << bound << ": " << text;
+          }
+        }
+      }
+    }
+  }
+}
+
 TEST(JsonSchema, IntegersOfOneBoundAndOfSixtyFourBits) {
   expect_schema_matches(std::vector<SchemaCase>{
       {R"({"type":"integer","minimum":5})", {"5", "5.0", "12345678901234567890"}, {"4", "-5", "5.5", "0"}},
