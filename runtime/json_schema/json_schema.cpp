@@ -37,12 +37,14 @@ namespace {
 class SchemaRulesSource : public GrammarRulesSource {
  public:
   // Throws SchemaError if no value is valid by the schema.
-  SchemaRulesSource(std::unique_ptr<SchemaNodes> nodes, const SchemaStyle& style);
+  SchemaRulesSource(std::unique_ptr<SchemaNodes> nodes, const SchemaStyle& style, JsonWhitespace whitespace);
 
   std::unique_ptr<GrammarRules> start() const override;
 
  private:
   friend class SchemaRules;
+
+  const JsonWhitespace whitespace_;
 
   // Worked out as far as texts needed it.
   mutable std::mutex mutex_;
@@ -246,8 +248,12 @@ std::uint64_t shortest_character(const CodePoints& set) {
   return shortest;
 }
 
-SchemaRulesSource::SchemaRulesSource(std::unique_ptr<SchemaNodes> nodes, const SchemaStyle& style)
-    : nodes_(std::move(nodes)), shapes_(*nodes_, style), root_(shapes_.shape_of({nodes_->root()})) {
+SchemaRulesSource::SchemaRulesSource(std::unique_ptr<SchemaNodes> nodes, const SchemaStyle& style,
+                                     JsonWhitespace whitespace)
+    : whitespace_(whitespace),
+      nodes_(std::move(nodes)),
+      shapes_(*nodes_, style),
+      root_(shapes_.shape_of({nodes_->root()})) {
   const JsonTypes meant = nodes_->types_meant(nodes_->root());
   if (style.closed && meant != all_types) {
     SchemaNode of_types;
@@ -732,7 +738,8 @@ std::vector<GrammarRules::Sequence> SchemaRules::spellings(const CodePoints& set
 
 std::vector<GrammarRules::Sequence> SchemaRules::spaces(Space where) {
   std::vector<Sequence> result{{}};
-  if (style_.any_spelling) {
+  if (source_.whitespace_ == JsonWhitespace::none) return result;
+  if (source_.whitespace_ == JsonWhitespace::free) {
     ByteSet set;
     for (const char c : std::string_view(" \t\n\r")) set.set(static_cast<unsigned char>(c));
     result.push_back({bytes(set), space(where)});
@@ -953,7 +960,8 @@ JsonSchemaGrammar compile_json_schema(const SchemaJson& schema, const std::strin
       throw SchemaError(fmt::format("{}: {} is not supported", source, result.ignored.front()));
     }
     result.grammar.rules_source =
-        std::make_shared<SchemaRulesSource>(std::move(nodes), SchemaStyle{options.closed, options.any_spelling});
+        std::make_shared<SchemaRulesSource>(std::move(nodes), SchemaStyle{options.closed, options.any_spelling},
+                                            options.any_spelling ? JsonWhitespace::free : options.whitespace);
     result.steps = limit.steps();
     return result;
   } catch (const SchemaError&) {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <cstdint>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
 #include <string>
@@ -10,15 +11,23 @@
 
 namespace minimind {
 
+// The whitespace between the parts of a text.
+enum class JsonWhitespace : std::uint8_t {
+  none,
+  fixed,  // as Python's json.dumps writes it: none, one space after commas and colons, or line ends and indents of at
+          // most 64 spaces
+  free,   // any
+};
+
 struct JsonSchemaOptions {
   // Properties that the schema does not forbid are allowed, in any order, as the standard has it. A closed grammar has
   // only the properties that keywords name, in their order, and others where the schema has a keyword for them. Its
   // whole numbers have digits only, and a text of a schema without a type is of the types that it has keywords for.
   bool closed = false;
-  // Any whitespace between the parts of a text, and any escape of a character. Otherwise a text is written as Python's
-  // json.dumps writes it: without whitespace, with one space after commas and colons, or with line ends and indents of
-  // at most 64 spaces; characters are escaped where they must be, or beyond ASCII.
+  // Any whitespace, and any escape of a character. Otherwise characters are escaped where they must be, or beyond
+  // ASCII, as json.dumps escapes them.
   bool any_spelling = false;
+  JsonWhitespace whitespace = JsonWhitespace::fixed;  // unless any_spelling
   // Rejects keywords and formats that would be ignored.
   bool strict = false;
   // Further documents by the URI that a $ref has for them. Nothing is ever fetched.

@@ -21,6 +21,7 @@ std::shared_ptr<const Grammar> JsonSchemaCache::grammar(const nlohmann::ordered_
   std::string key;
   if (options.references.empty()) {
     for (const bool flag : {options.closed, options.any_spelling, options.strict}) key += flag ? '1' : '0';
+    key += static_cast<char>('0' + static_cast<int>(options.whitespace));
     key += source + '\0' + dump_json(schema);
     const std::lock_guard lock(mutex_);
     if (const auto known = by_key_.find(key); known != by_key_.end()) {

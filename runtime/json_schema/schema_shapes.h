@@ -103,7 +103,7 @@ struct SchemaStyle {
   // Properties that no keyword names are allowed only where the schema has a keyword for them; properties come in the
   // schema's order; whole numbers have digits only.
   bool closed = false;
-  // Any whitespace between the parts of a text; otherwise none, one space, or a line end with an indent.
+  // Any whitespace between the parts of a text and any escapes; otherwise JsonSchemaOptions::whitespace.
   bool any_spelling = false;
 };
 

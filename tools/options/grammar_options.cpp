@@ -2,11 +2,14 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "runtime/grammar/gbnf.h"
 #include "runtime/json_schema/json_schema.h"
 #include "runtime/json_schema/text_grammar.h"
 #include "runtime/text/utf8.h"
 #include "tools/options/help.h"
+#include "tools/options/option_checks.h"
 #include "tools/terminal/language.h"
 #include "tools/terminal/note.h"
 #include "weights/base/error.h"
@@ -15,11 +18,17 @@
 namespace minimind {
 namespace {
 
+const std::vector<std::string> whitespace_names{"none", "fixed", "free"};  // by JsonWhitespace
+
 JsonSchemaOptions schema_options(const GrammarArguments& arguments, bool generated) {
   JsonSchemaOptions options;
   options.closed = generated ? !arguments.open_schema : arguments.closed_schema;
   options.any_spelling = !generated;
   options.strict = arguments.strict_schema;
+  if (arguments.whitespace) {
+    const auto place = std::ranges::find(whitespace_names, *arguments.whitespace);
+    options.whitespace = static_cast<JsonWhitespace>(place - whitespace_names.begin());
+  }
   for (const std::string& reference : arguments.schema_references) {
     const std::size_t equals = reference.rfind('=');
     if (equals == std::string::npos || equals == 0 || equals + 1 == reference.size()) {
@@ -59,16 +68,25 @@ void GrammarArguments::add_to(CommandOptions& command, bool generated) {
                        ? bilingual("also allow properties that the schema does not name, and any order",
                                    "也允许模式未列出的属性，顺序不限")
                        : bilingual("allow what the standard allows (the default)", "允许标准所允许的一切（默认）"));
+  if (!generated) return;  // a text that is checked may have any
+  command
+      .add_option(
+          "--whitespace", whitespace, constraint_group, "KIND",
+          bilingual("whitespace in JSON of a schema: none, fixed (as json.dumps writes it, the default) or free",
+                    "模式所生成 JSON 中的空白：none（无）、fixed（与 json.dumps 的写法相同，默认）或 free（任意）"))
+      ->transform(one_of(whitespace_names));
 }
 
 std::shared_ptr<const Grammar> GrammarArguments::load(bool generated, bool quiet) const {
   if (int{!grammar_file.empty()} + int{pattern.has_value()} + int{!json_schema_file.empty()} > 1) {
     throw UsageError("--grammar, --regex and --json-schema each say what the whole text is; give one of them");
   }
-  const bool about_schema = strict_schema || open_schema || closed_schema || !schema_references.empty();
+  const bool about_schema = strict_schema || open_schema || closed_schema || whitespace || !schema_references.empty();
   if (about_schema && json_schema_file.empty()) {
     throw UsageError(
-        "--strict-schema, --open-schema, --closed-schema and --schema-ref are for --json-schema; omit them or give it");
+        "--strict-schema, --open-schema, --closed-schema, --whitespace and --schema-ref are for --json-schema; omit "
+        "them "
+        "or give it");
   }
   if (open_schema && closed_schema) throw UsageError("give either --open-schema or --closed-schema");
   if (!grammar_file.empty()) return std::make_shared<const Grammar>(load_grammar(grammar_file));

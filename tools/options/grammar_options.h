@@ -17,6 +17,7 @@ struct GrammarArguments {
   std::string json_schema_file;
   bool strict_schema = false;
   bool open_schema = false, closed_schema = false;
+  std::optional<std::string> whitespace;
   std::vector<std::string> schema_references;  // URI=FILE
 
   // Adds them for a text that is generated, which is closed unless open_schema is given, or for one that is checked,

@@ -648,6 +648,18 @@ TEST(JsonSchema, AnUnknownDraftIsRejected) {
       {R"({"$schema":"http://json-schema.org/schema#","prefixItems":[{"const":1}]})", {"[1]"}, {"[2]"}}});
 }
 
+TEST(JsonSchema, WhitespaceIsNoneFixedOrFree) {
+  const std::string schema = R"({"type":"object","properties":{"a":{"items":{"type":"null"}}},"required":["a"]})";
+  const std::string none = R"({"a":[null,null]})", fixed = "{\n  \"a\": [null, null]\n}",
+                    free = "{\t \"a\" :\n[ null ,null] }";
+  JsonSchemaOptions options;
+  options.whitespace = JsonWhitespace::none;
+  expect_schema_matches(SchemaCase{schema, {none}, {fixed, free}}, options);
+  options.whitespace = JsonWhitespace::free;
+  expect_schema_matches(SchemaCase{schema, {none, fixed, free}, {"{\v}"}}, options);
+  expect_schema_matches(SchemaCase{schema, {none, fixed}, {free}});
+}
+
 TEST(JsonSchema, AnEmptyListOfPropertiesIsClosed) {
   const SchemaCase none{R"({"type":"object","properties":{}})", {"{}"}, {R"({"a":1})"}};
   expect_schema_matches(none, closed());
