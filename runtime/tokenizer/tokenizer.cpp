@@ -92,6 +92,7 @@ Tokenizer::Tokenizer(const TokenizerData& data)
       ignore_merges_(data.ignore_merges),
       add_prefix_space_(data.add_prefix_space),
       use_regex_(data.use_regex),
+      truncates_(data.truncates),
       before_text_(require_tokens(data, vocabulary_, data.before_text)),
       after_text_(require_tokens(data, vocabulary_, data.after_text)),
       bos_id_(find_named_id(data, vocabulary_, "bos_token", data.bos_token)),

@@ -43,6 +43,9 @@ class Tokenizer {
   const std::vector<std::int32_t>& before_text() const { return before_text_; }
   const std::vector<std::int32_t>& after_text() const { return after_text_; }
 
+  // Whether the file asks for truncated texts. They are not, as in transformers unless a call requests it.
+  bool truncates() const { return truncates_; }
+
   // Decodes ids. Ids without a token are omitted, as in Hugging Face: has() detects them. Bytes that do not form a
   // character become U+FFFD.
   std::string decode(std::span<const std::int32_t> ids, bool skip_special) const;
@@ -83,7 +86,7 @@ class Tokenizer {
   AddedTokenSplitter literal_;     // added tokens that are matched first
   AddedTokenSplitter normalized_;  // added tokens that are matched in the remaining text
   Bpe bpe_;
-  bool fuse_unk_, ignore_merges_, add_prefix_space_, use_regex_;
+  bool fuse_unk_, ignore_merges_, add_prefix_space_, use_regex_, truncates_;
   std::vector<std::int32_t> before_text_, after_text_;
   std::optional<std::int32_t> bos_id_, eos_id_, pad_id_;
   std::optional<std::string> chat_template_;

@@ -77,6 +77,7 @@ struct TokenizerData {
   bool ignore_merges = false;             // a word that is a token is not merged
   bool add_prefix_space = false;          // a space is put before text between added tokens, unless it has one
   bool use_regex = true;                  // text is split by the GPT-2 pattern before merging
+  bool truncates = false;                 // the file has a truncation, which is not applied
   std::vector<std::int32_t> before_text;  // ids that the post-processor puts before a text
   std::vector<std::int32_t> after_text;
   std::optional<std::string> bos_token;

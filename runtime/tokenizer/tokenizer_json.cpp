@@ -223,6 +223,7 @@ void read_pipeline(const JsonFields& file, TokenizerData& data) {
   read_post_processor(file, data);
   data.add_prefix_space = pre_tokenizer.required_flag("add_prefix_space");
   data.use_regex = pre_tokenizer.flag_or("use_regex", true);
+  data.truncates = !file.get("truncation").is_null();
 }
 
 // A token of tokenizer_config.json: its text, or an object like those of added_tokens.

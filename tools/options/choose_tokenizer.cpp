@@ -38,6 +38,9 @@ void warn_of_misfit(const Tokenizer& tokenizer, const Config& config) {
     note("{}: {}; text will be nonsense, so name the model's own with --tokenizer", tokenizer.source(),
          localized(*misfit));
   }
+  if (tokenizer.truncates()) {
+    note("{}: truncation is not applied: texts keep all of their tokens, as in transformers", tokenizer.source());
+  }
 }
 
 std::optional<Tokenizer> optional_tokenizer(const std::string& given, const std::string& model) {

@@ -113,6 +113,8 @@ constexpr Translation texts[] = {
     Translation{"{}: its LoRA for {} of experts is not used (first: {}): the model is dense",
                 "{}：模型是稠密的，未使用针对专家的 LoRA（{}，首个：{}）"},
     Translation{"{}: assumed its only checkpoint, {}", "{}：取其中唯一的检查点 {}"},
+    Translation{"{}: truncation is not applied: texts keep all of their tokens, as in transformers",
+                "{}：不执行其中的截断（truncation）：文本保留全部词元，与 transformers 相同"},
     Translation{"{}: {}; text will be nonsense, so name the model's own with --tokenizer",
                 "{}：{}；输出会是乱码，请用 --tokenizer 指定该模型自己的分词器"},
     Translation{"kept {}", "类型例外：{}"},

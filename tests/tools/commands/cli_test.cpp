@@ -414,6 +414,17 @@ TEST_F(Cli, AnUnknownCommandIsNamed) {
   EXPECT_NE(outcome.err.find("generate"), std::string::npos) << outcome.err;
 }
 
+TEST_F(Cli, ATruncationOfTheTokenizerIsNamed) {
+  nlohmann::json tokenizer = nlohmann::json::parse(read_whole_file(MINIMIND_SOURCE_DIR "/weights/demo/tokenizer.json"));
+  tokenizer["truncation"] = {{"max_length", 1}, {"direction", "Right"}, {"strategy", "LongestFirst"}, {"stride", 0}};
+  std::ofstream(path("tokenizer.json")) << tokenizer;
+  const Outcome outcome = run("generate -p 山水 -n 1 --json --tokenizer " + path("tokenizer.json") + demo);
+  EXPECT_NE(outcome.err.find("tokenizer.json: truncation is not applied"), std::string::npos) << outcome.err;
+  const Outcome plain = run("generate -p 山水 -n 1 --json" + demo);
+  EXPECT_EQ(prompt_of(outcome).size(), 2u) << "more than the 1 of its truncation";
+  EXPECT_EQ(plain.err.find("truncation"), std::string::npos) << plain.err;
+}
+
 // Opening a FIFO in the usual way waits for another process, for ever if none comes.
 TEST_F(Cli, AFifoUnderAnyNameEndsTheCommandAtOnce) {
   const std::string fifo = path("fifo"), text = path("text");
