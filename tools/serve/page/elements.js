@@ -3,14 +3,15 @@
 const SVG = 'http://www.w3.org/2000/svg';
 
 // Returns a new element. A name such as "onclick" adds a listener; true gives an empty attribute; false, null and undefined
-// are left out. Children are nodes or strings.
+// are left out. Children are nodes or strings; they come first, because with dir="auto" Chromium looks at all of them again for
+// each one that is added.
 export function element(tag, attributes = {}, ...children) {
   const node = document.createElement(tag);
+  node.append(...children.filter((child) => child !== null && child !== undefined && child !== false));
   for (const [name, value] of Object.entries(attributes)) {
     if (name.startsWith('on')) node.addEventListener(name.slice(2), value);
     else if (value !== false && value !== null && value !== undefined) node.setAttribute(name, value === true ? '' : value);
   }
-  node.append(...children.filter((child) => child !== null && child !== undefined && child !== false));
   return node;
 }
 

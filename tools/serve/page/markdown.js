@@ -1,19 +1,24 @@
 // Markdown for model output. It knows paragraphs, headings, quotes, lists, tables, code, emphasis and links, and builds only
-// elements of this list. Everything else, such as HTML, stays text.
+// elements of this list. Everything else, such as HTML, stays text. A formula in LaTeX stays as it is, with its marks.
 
 import {copyText, element, icon} from './elements.js';
+import {highlight} from './highlight.js';
 import {t} from './language.js';
 
 const MAX_DEPTH = 6;            // of quotes, lists and emphasis
 const MAX_INLINE = 20000;       // characters of a block in which emphasis and links are looked for
 const MAX_TABLE_RULE = 2000;    // characters of the line between head and body
 const MAX_LABEL = 500;          // characters of a link's label
+const MAX_FORMULA = 20;         // lines of a formula in a text
+const MAX_DISPLAYED = 100;      // lines of a displayed formula
 // None of these needs more than linear time on lines that end in many spaces or marks.
 const FENCE = /^ {0,3}(`{3,}|~{3,})([^`]*)$/;
 const HEADING = /^ {0,3}(#{1,6})\s(.*)$/;
 const RULE = /^ {0,3}(?:(?:\*\s*){3,}|(?:-\s*){3,}|(?:_\s*){3,})$/;
 const QUOTE = /^ {0,3}> ?/;
 const ITEM = /^( *)([-*+]|\d{1,9}[.)])(?: +|$)/;
+const TASK = /^\[([ xX])\] +(?=\S)/;
+const DISPLAYED = /^\s*(?:\$\$|\\\[|\\begin\{)/;
 const TABLE_RULE = /^ {0,3}\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?\s*$/;
 const BLANK = /^\s*$/;
 
@@ -97,7 +102,7 @@ function codeElement(code, language) {
   }, icon('copy'), label);
   return element('figure', {class: 'code'},
     element('figcaption', {}, element('span', {}, language || t('code')), copy),
-    element('pre', {tabindex: '0', dir: 'ltr'}, element('code', {}, code)));
+    element('pre', {tabindex: '0', dir: 'ltr'}, element('code', {}, ...highlight(code, language))));
 }
 
 function quote(lines, start, depth) {
@@ -141,14 +146,29 @@ function continuesList(lines, blank, first) {
 }
 
 function listElement(first, items, depth) {
-  const content = items.map((lines) => element('li', {}, ...children(lines, depth)));
+  const content = items.map((lines) => itemElement(lines, depth));
   if (!isOrdered(first)) return element('ul', {}, ...content);
   return element('ol', {start: String(Number.parseInt(first[2], 10))}, ...content);
 }
 
+// An item that starts with "[ ]" or "[x]" has a check box, whose name is the text of the item.
+function itemElement(lines, depth) {
+  const task = TASK.exec(lines[0]);
+  if (!task) return element('li', {}, ...children(lines, depth));
+  const content = children([lines[0].slice(task[0].length), ...lines.slice(1)], depth);
+  const box = element('input', {
+    type: 'checkbox', disabled: true, checked: task[1] !== ' ', 'aria-label': content[0].textContent,
+  });
+  return element('li', {class: 'task'}, box, ...content);
+}
+
+// A "|" of code or of a formula divides no cells.
 function cells(line) {
   const inner = line.trim().replace(/^\|/, '').replace(/\|$/, '');
-  return inner.split(/(?<!\\)\|/).map((cell) => cell.trim().replaceAll('\\|', '|'));
+  const {shape} = withVerbatim(inner, {closed: true});
+  const ends = [...shape.matchAll(/\|/g)].map((found) => found.index);
+  return [...ends, inner.length].map((end, i) => inner.slice(i > 0 ? ends[i - 1] + 1 : 0, end).trim()
+    .replace(/`[^`]*`/g, (code) => code.replaceAll('\\|', '|')));
 }
 
 function alignment(rule) {
@@ -177,27 +197,122 @@ function table(lines, start) {
 }
 
 function startsBlock(line) {
-  return FENCE.test(line) || HEADING.test(line) || RULE.test(line) || QUOTE.test(line) || ITEM.test(line);
+  return FENCE.test(line) || HEADING.test(line) || RULE.test(line) || QUOTE.test(line) || ITEM.test(line) || DISPLAYED.test(line);
 }
 
-// A line break in a paragraph stays one: models end the lines of a poem so.
+// A line break in a paragraph stays one: models end the lines of a poem so. The lines of a formula stay as they are.
 function paragraph(lines, start, depth) {
-  let end = start + 1;
-  while (end < lines.length && !BLANK.test(lines[end]) && !(depth < MAX_DEPTH && startsBlock(lines[end])) &&
-         !startsTable(lines, end)) {
-    ++end;
-  }
-  const text = lines.slice(start, end).map((line) => line.trim()).join('\n');
+  const kept = [];
+  let end = start;
+  do {
+    const next = formulaEnd(lines, end) + 1;
+    kept.push(lines.slice(end, next).join('\n').trim());
+    end = next;
+  } while (end < lines.length && !BLANK.test(lines[end]) && !(depth < MAX_DEPTH && startsBlock(lines[end])) &&
+           !startsTable(lines, end));
+  const text = kept.join('\n');
   return {end, build: () => element('p', {dir: 'auto'}, ...inline(text))};
 }
 
-const ESCAPED = /^\\[!-/:-@[-`{-~]/;
+// Returns the last line of the formulas that a line starts; the line itself if it ends them. A displayed formula may have blank
+// lines; without an end, as in an answer that is being written, it goes up to the first of them.
+function formulaEnd(lines, start) {
+  const is_displayed = DISPLAYED.test(lines[start]);
+  let last = start;
+  for (let rest = lines[start];;) {
+    const close = withVerbatim(rest).open;
+    if (!close) return last;
+    let end = last + 1;
+    const most = Math.min(lines.length, start + (is_displayed ? MAX_DISPLAYED : MAX_FORMULA));
+    while (end < most && !lines[end].includes(close) && (is_displayed || !BLANK.test(lines[end]))) ++end;
+    if (!lines[end]?.includes(close)) return is_displayed ? lastBeforeBlank(lines, last, most) : last;
+    rest = lines[end].slice(lines[end].indexOf(close) + close.length);
+    last = end;
+  }
+}
+
+function lastBeforeBlank(lines, last, most) {
+  while (last + 1 < most && !BLANK.test(lines[last + 1])) ++last;
+  return last;
+}
+
+const ESCAPED = /^\\[!-'*-/:-@\\^-`{-~]/;  // the marks of formulas stay
+const HIDDEN = '\ufffc';
 const BARE_ADDRESS = /^https?:\/\/[^\s<>"'`，。；：！？、（）《》“”]+/;
 const MARKS = [['**', 'strong'], ['__', 'strong'], ['~~', 'del'], ['*', 'em'], ['_', 'em']];
 
+// Returns the text with what has no marks in it: code, formulas and escaped characters. `verbatim` has {build or text, length}
+// for the place where each starts; `shape` is the text with these characters hidden. A formula without an end takes the rest of
+// the text, and `open` is the mark that would end it, unless only `closed` ones count.
+function withVerbatim(text, {closed = false} = {}) {
+  const verbatim = new Map();
+  const absent = new Set();
+  const starts = /[\\`$]/g;
+  let shape = '', open = null;
+  for (let match; text.length <= MAX_INLINE && (match = starts.exec(text));) {
+    const {index} = match;
+    const found = verbatimAt(text, index, closed, absent);
+    starts.lastIndex = index + found.length;
+    if (!found.build && found.text === undefined) continue;
+    shape += text.slice(shape.length, index) + HIDDEN.repeat(found.length);
+    verbatim.set(index, found);
+    open ??= found.open;
+  }
+  return {text, shape: shape + text.slice(shape.length), verbatim, open, at: 0};
+}
+
+// Returns {build or text, length} of what starts here, or {length} of ordinary characters.
+function verbatimAt(text, i, closed, absent) {
+  if (text[i] === '`') return codeSpan(text, i, absent);
+  const close = {'\\(': '\\)', '\\[': '\\]', '$$': '$$'}[text.slice(i, i + 2)] ?? environmentEnd(text, i);
+  if (close) {
+    const end = find(text, close, i + 2, absent);
+    if (end >= 0) return formula(text, i, end + close.length);
+    return closed ? {length: 2} : {...formula(text, i, text.length), open: close};
+  }
+  if (text[i] === '$') return dollarFormula(text, i, absent);
+  return ESCAPED.test(text.slice(i, i + 2)) ? {text: text[i + 1], length: 2} : {length: 1};
+}
+
+// "\begin{name}" gives "\end{name}".
+function environmentEnd(text, i) {
+  const [, name] = /^\\begin\{([a-zA-Z]{1,20}\*?)\}/.exec(text.slice(i, i + 30)) ?? [];
+  return name && `\\end{${name}}`;
+}
+
+const formula = (text, start, end) =>
+  ({build: () => element('span', {class: 'formula'}, text.slice(start, end)), length: end - start});
+
+// The next "$" ends the formula. "$5 and $6" has none: a formula has spaces within both marks or within none, and no digit after
+// it.
+function dollarFormula(text, i, absent) {
+  let end = find(text, '$', i + 2, absent);
+  while (end > 0 && isEscaped(text, end)) end = find(text, '$', end + 1, absent);
+  if (end < 0) return {length: 1};
+  const content = text.slice(i + 1, end);
+  const is_formula = /^\s/.test(content) === /\s$/.test(content) && /\S/.test(content) && !content.includes('`');
+  return is_formula && !/[\d$]/.test(text[end + 1] ?? '') ? formula(text, i, end + 1) : {length: 1};
+}
+
+function isEscaped(text, at) {
+  let start = at;
+  while (text[start - 1] === '\\') --start;
+  return (at - start) % 2 === 1;
+}
+
 // Returns the nodes of a text: strings, and elements for code, emphasis and links.
-function inline(text, depth = 0) {
-  if (depth >= MAX_DEPTH || text.length > MAX_INLINE) return [text];
+function inline(text) {
+  return text.length > MAX_INLINE ? [text] : inlineNodes(withVerbatim(text), 0);
+}
+
+function part(source, start, end) {
+  const {text, shape, verbatim, at} = source;
+  return {text: text.slice(start, end), shape: shape.slice(start, end), verbatim, at: at + start};
+}
+
+function inlineNodes(source, depth) {
+  const {text} = source;
+  if (depth >= MAX_DEPTH) return [text];
   const nodes = [];
   const absent = new Set();  // marks that do not occur from here on, so that no search is repeated
   let plain = '';
@@ -207,7 +322,7 @@ function inline(text, depth = 0) {
     nodes.push(node);
   };
   for (let i = 0; i < text.length;) {
-    const found = inlineAt(text, i, depth, absent);
+    const found = inlineAt(source, i, depth, absent);
     if (found?.node) emit(found.node);
     else plain += found ? found.text : text[i];
     i += found ? found.length : 1;
@@ -217,16 +332,17 @@ function inline(text, depth = 0) {
 }
 
 // Returns what starts at i, {node or text, length}, or null for an ordinary character.
-function inlineAt(text, i, depth, absent) {
-  switch (text[i]) {
-    case '\\': return ESCAPED.test(text.slice(i, i + 2)) ? {text: text[i + 1], length: 2} : null;
-    case '`': return codeSpan(text, i, absent);
-    case '[': return link(text, i, depth, absent);
-    case 'h': return bareAddress(text, i);
-    case '*': case '_': case '~': return emphasis(text, i, depth, absent);
+function inlineAt(source, i, depth, absent) {
+  switch (source.shape[i]) {
+    case HIDDEN: return verbatimNode(source.verbatim.get(source.at + i));
+    case '[': return link(source, i, depth, absent);
+    case 'h': return bareAddress(source.text, i);
+    case '*': case '_': case '~': return emphasis(source, i, depth, absent);
     default: return null;
   }
 }
+
+const verbatimNode = (found) => found?.build ? {node: found.build(), length: found.length} : found;
 
 function find(text, mark, from, absent) {
   if (absent.has(mark)) return -1;
@@ -240,11 +356,12 @@ function codeSpan(text, i, absent) {
   while (text[i + run] === '`') ++run;
   const mark = '`'.repeat(run);
   const end = find(text, mark, i + run, absent);
-  if (end < 0) return {text: mark, length: run};
-  return {node: element('code', {}, text.slice(i + run, end).trim() || ' '), length: end + run - i};
+  if (end < 0) return {length: run};
+  return {build: () => element('code', {}, text.slice(i + run, end).trim() || ' '), length: end + run - i};
 }
 
-function emphasis(text, i, depth, absent) {
+function emphasis(source, i, depth, absent) {
+  const text = source.shape;
   const [mark, tag] = MARKS.find(([start]) => text.startsWith(start, i)) ?? [];
   if (!mark) return null;
   const inWord = (character) => character !== undefined && /[\p{L}\p{N}]/u.test(character);
@@ -254,21 +371,22 @@ function emphasis(text, i, depth, absent) {
     const next = text[end + mark.length];
     const closes = /\S/.test(text[end - 1]) && !(mark[0] === '_' && inWord(next)) && next !== mark[0];
     if (closes) {
-      return {node: element(tag, {}, ...inline(text.slice(i + mark.length, end), depth + 1)), length: end + mark.length - i};
+      const content = inlineNodes(part(source, i + mark.length, end), depth + 1);
+      return {node: element(tag, {}, ...content), length: end + mark.length - i};
     }
     end = find(text, mark, end + (next === mark ? 2 : 1), absent);  // "*" does not close at "**"
   }
   return {text: mark, length: mark.length};
 }
 
-function link(text, i, depth, absent) {
-  const middle = find(text, '](', i + 1, absent);
-  if (middle < 0 || middle - i > MAX_LABEL || /[[\]\n]/.test(text.slice(i + 1, middle))) return null;
-  const end = find(text, ')', middle + 2, absent);
+function link({text, shape}, i, depth, absent) {
+  const middle = find(shape, '](', i + 1, absent);
+  if (middle < 0 || middle - i > MAX_LABEL || /[[\]\n]/.test(shape.slice(i + 1, middle))) return null;
+  const end = find(shape, ')', middle + 2, absent);
   if (end < 0) return null;
   const address = safeAddress(text.slice(middle + 2, end).trim().split(/\s/)[0]);
   if (!address) return null;
-  return {node: linkElement(address, inline(text.slice(i + 1, middle), MAX_DEPTH)), length: end + 1 - i};
+  return {node: linkElement(address, [text.slice(i + 1, middle)]), length: end + 1 - i};
 }
 
 function bareAddress(text, i) {

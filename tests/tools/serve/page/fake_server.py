@@ -67,12 +67,39 @@ def rhyme(line: str) -> str:
 更多见 [古诗文网](https://example.com/poems)。
 '''
 
+FORMULAS = r'''A root of \( ax^2 + bx + c = 0 \) is $x_1 = \frac{-b + \sqrt{b^2 - 4ac}}{2a}$:
+
+\[
+  x_{1,2} = \frac{-b \pm \sqrt{b^2 - 4ac}}{2a}
+\]
+
+- [x] divide by $a$
+- [ ] complete the *square*
+  - [ ] take roots
+
+```cpp
+#include <cmath>
+// The larger root; NaN if there is none.
+double root(double a, double b, double c) { return (-b + std::sqrt(b * b - 4.0 * a * c)) / (2 * a); }
+const char* name = "root";
+```
+
+```bash
+for i in 1 2; do echo "root $i"; done  # both
+```
+
+```json
+{"a": 1.5, "real": true}
+```
+'''
+
 POEM = '秋夜\n\n月冷霜清夜未央，\n一灯如豆照书窗。\n梧桐叶落无人扫，\n独听寒蛩到晓凉。'
 
 # Question -> (thoughts, answer).
 ANSWERS = {
     'hostile': (HOSTILE, HOSTILE),
     'markdown': ('', MARKDOWN),
+    'formulas': ('', FORMULAS),
     '写一首七言绝句，题目：秋夜': ('用户要一首七言绝句。先定韵脚：央、窗、凉，平水韵阳部。\n再写景，后抒情。', POEM),
     'think': ('First a thought.', 'Then the answer 😀.'),
 }

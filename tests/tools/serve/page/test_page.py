@@ -12,7 +12,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
-from fake_server import LONG, POEM, FakeServer
+from fake_server import LONG, MARKDOWN, POEM, FakeServer
 
 POEM_QUESTION = '写一首七言绝句，题目：秋夜'
 
@@ -559,8 +559,9 @@ class ConversationsTest(PageTest):
 
 class HostileTest(PageTest):
     ALLOWED = {'p', 'h3', 'h4', 'h5', 'h6', 'hr', 'blockquote', 'ul', 'ol', 'li', 'figure', 'figcaption', 'pre', 'code', 'span', 'button',
-               'svg', 'use', 'div', 'table', 'thead', 'tbody', 'tr', 'th', 'td', 'strong', 'em', 'del', 'a'}
-    ATTRIBUTES = {'class', 'dir', 'href', 'target', 'rel', 'title', 'tabindex', 'type', 'start', 'aria-hidden'}
+               'svg', 'use', 'div', 'table', 'thead', 'tbody', 'tr', 'th', 'td', 'strong', 'em', 'del', 'a', 'input'}
+    ATTRIBUTES = {'class', 'dir', 'href', 'target', 'rel', 'title', 'tabindex', 'type', 'start', 'aria-hidden', 'aria-label', 'disabled',
+                  'checked'}
 
     def check_inert(self, selector):
         found = self.script('''
@@ -672,6 +673,80 @@ class MarkdownTest(PageTest):
         for text, expected in cases.items():
             self.assertEqual(self.shown(text), f'<p>{expected}</>', text)
 
+    def test_formulas_stay_as_they_are(self):
+        cases = {
+            r'Let \( a_1 * b_1 * c \) and \[ x \\ y \] *be* \*it\*':
+                r'<p>Let <span>\( a_1 * b_1 * c \)</> and <span>\[ x \\ y \]</> <em>be</> *it*</>',
+            r'$\{a\}$, $$a__b__c$$ and $ a *b* $': r'<p><span>$\{a\}$</>, <span>$$a__b__c$$</> and <span>$ a *b* $</></>',
+            r'**bold $a**b$ and `**`** on': r'<p><strong>bold <span>$a**b$</> and <code>**</></> on</>',
+            'costs $5 and *not* $6, or US$7 and US$8': '<p>costs $5 and <em>not</> $6, or US$7 and US$8</>',
+            r'`\( *a* \)` \$a_b\$ $a\$b$': r'<p><code>\( *a* \)</> $a_b$ <span>$a\$b$</></>',
+            '$$\n\\begin{aligned}\n# a\n- b \\\\\n\n  > c\n$$\n*end*':
+                '<p><span>$$\n\\begin{aligned}\n# a\n- b \\\\\n\n  > c\n$$</>\n<em>end</></>',
+            'so:\n\\[\n1. a\n\\]\n- b': '<p>so:</><p><span>\\[\n1. a\n\\]</></><ul><li><p>b</></></>',
+            'where \\( a\n  - b \\) *holds*': '<p>where <span>\\( a\n  - b \\)</> <em>holds</></>',
+            '1. so\n\\[\n- a\n\\]\n2. b':
+                '<ol><li><p>so</></></><p><span>\\[\n- a\n\\]</></><ol><li><p>b</></></>',
+            '- so\n  \\[\n  - *a*\n  \\]': '<ul><li><p>so</><p><span>\\[\n- *a*\n\\]</></></></>',
+            '\\begin{cases}\n* a\\\\\n\\end{cases}': '<p><span>\\begin{cases}\n* a\\\\\n\\end{cases}</></>',
+            '| $|x|$ | `a\\|b` | \\| |\n|---|---|---|\n| $\\|x\\|$ | \\( |':
+                '<div><table><thead><tr><th><span>$|x|$</></><th><code>a|b</></><th>|</></></>'
+                '<tbody><tr><td><span>$\\|x\\|$</></><td><span>\\(</></><td></></></></></>',
+            # An answer that is being written, or was cut off.
+            'so \\( a *b* \\{c': '<p>so <span>\\( a *b* \\{c</></>',
+            '\\[\n- *a*\n\n*b*': '<p><span>\\[\n- *a*</></><p><em>b</></>',
+        }
+        for text, expected in cases.items():
+            self.assertEqual(self.shown(text), expected, text)
+
+    def test_task_lists_have_check_boxes(self):
+        self.assertEqual(self.shown('- [ ] *a*\n- [x] b\n  - [X] c\n- [y] d\n- [ ]'),
+                         '<ul><li><input></><p><em>a</></></><li><input></><p>b</><ul><li><input></><p>c</></></></>'
+                         '<li><p>[y] d</></><li><p>[ ]</></></>')
+        boxes = self.module('markdown.js', '''
+            const box = document.createElement('div');
+            m.showMarkdown(box, '1. [ ] to do\\n2. [x] *done*');
+            return [...box.querySelectorAll('input')].map((node) => [node.type, node.checked, node.disabled, node.ariaLabel]);''')
+        self.assertEqual(boxes, [['checkbox', False, True, 'to do'], ['checkbox', True, True, 'done']])
+
+    # Returns the text of coloured code, and its coloured parts as "kind text".
+    def coloured(self, code, language):
+        return self.module('highlight.js', '''
+            const box = document.createElement('code');
+            box.append(...m.highlight(...given));
+            return [box.textContent, [...box.children].map((node) => `${node.className} ${node.textContent}`)];''', code, language)
+
+    def test_code_is_coloured(self):
+        cases = {
+            'python': ('@x\ndef f(a1=0xFF, b="#\\"") -> None:  # it\'s\n    r\'\'\'x\n"\'\'\' 1_0.5e-3 defer',
+                       ['keyword def', 'number 0xFF', 'string "#\\""', 'keyword None', "comment # it's", "string r\'\'\'x\n\"\'\'\'",
+                        'number 1_0.5e-3']),
+            'c++': ('#include <x>\nint a = 1\'000u; /* "b\n*/ char c = \'\\\'\'; // end',
+                    ['keyword #include', 'keyword int', "number 1'000u", 'comment /* "b\n*/', 'keyword char', "string '\\''", 'comment // end']),
+            'js': ('const 名1 = `a\n${b}`;', ['keyword const', 'string `a\n${b}`']),
+            'Bash': ('echo "a\nb" $# x#y \'c\\\' 12 # d\nif-not',
+                     ['keyword echo', 'string "a\nb"', "string 'c\\'", 'number 12', 'comment # d']),
+            'json': ('{"a": [true, -1.5, "\\"", nulls]}', ['string "a"', 'keyword true', 'number 1.5', 'string "\\""']),
+            'brainfuck': ('if "a" 1', []),
+            '': ('if "a" 1', []),
+        }
+        for language, (code, expected) in cases.items():
+            self.assertEqual(self.coloured(code, language), [code, expected], language)
+
+    def test_colours_change_no_text(self):
+        codes = ['"\\', "'''", '/*', '`${', '"😀" 𝐀1', '#', '\\', '$', '0x', "1'", 'r"', '\r\n\t "\n', '']
+        for language in ('python', 'c', 'js', 'sh', 'json'):
+            for code in codes:
+                self.assertEqual(self.coloured(code, language)[0], code)
+
+    def test_copied_code_is_the_code(self):
+        self.send('markdown')
+        self.assertTrue(self.all('.code .keyword'))
+        self.click('.copy-code')
+        self.wait(lambda: self.text('.copy-code') == 'Copied')
+        self.find('#message').send_keys(Keys.CONTROL, 'v')
+        self.assertEqual(self.find('#message').get_attribute('value'), MARKDOWN.split('```')[1].removeprefix('python\n').rstrip('\n'))
+
     def test_addresses(self):
         safe = self.module('markdown.js', 'return given[0].map(m.safeAddress);', [
             'https://x.example/', 'HTTP://X.example', 'javascript:alert(1)', ' java\nscript:alert(1)', 'data:text/html,x', 'file:///x',
@@ -681,7 +756,11 @@ class MarkdownTest(PageTest):
     def test_hostile_text_takes_little_time(self):
         texts = ['*' * 50000, '[' * 50000, '[a](' * 12000, '> ' * 25000, '# ' + ' ' * 50000 + 'x', '`' * 3 + ' ' * 50000 + '`', '_a' * 25000,
                  '|' * 50000 + '\n' + '-|' * 25000, '- ' * 20000, '**a ' * 12000, '\n' * 50000, '|a\n|-' + ' ' * 50000 + 'x', 'http://' * 7000,
-                 '`a' * 25000, ('- a\n' + '  ' * 50) * 500, '~' * 50000, '* ' * 20000 + 'x', '1. ' * 15000, '``a`' * 12000]
+                 '`a' * 25000, ('- a\n' + '  ' * 50) * 500, '~' * 50000, '* ' * 20000 + 'x', '1. ' * 15000, '``a`' * 12000,
+                 '$a ' * 9000, '\\(\n' * 15000, '\\[\n\n' * 12000, '\\' * 50000 + '$', '$' * 50000, '- [ ] ' * 8000, '- [ ]' + ' ' * 50000,
+                 '\\begin{a}' * 5000, '|$' * 9000 + '\n|-' * 900, ('$a' + '\\' * 900 + '$') * 20,
+                 *(f'```{name}\n{code * (50000 // len(code))}' for name in ('python', 'c', 'js', 'sh', 'json')
+                   for code in ('"', "'", '"\\', '/*', '`', '#', '1', "1'", 'a', '"a\n', '\\', '$', ' ', 'r', '"' * 3, '𝐀'))]
         for text in texts:
             seconds = self.module('markdown.js', '''
                 const start = performance.now();
@@ -888,7 +967,8 @@ class LookTest(PageTest):
                 };
                 const ratio = (a, b) => (Math.max(a, b) + 0.05) / (Math.min(a, b) + 0.05);
                 const pairs = [['ink', 'paper'], ['ink', 'bubble'], ['ink-soft', 'paper'], ['ink-soft', 'sunken'], ['ink-soft', 'hover'],
-                               ['pine', 'paper'], ['pine', 'pine-soft'], ['on-pine', 'pine'], ['red', 'red-soft']];
+                               ['pine', 'paper'], ['pine', 'pine-soft'], ['on-pine', 'pine'], ['red', 'red-soft'],
+                               ...['comment', 'string', 'number', 'keyword'].map((kind) => [`code-${kind}`, 'sunken'])];
                 return Object.fromEntries(pairs.map(([a, b]) => [`${a} on ${b}`, ratio(colour(a), colour(b))]));''')
         for theme, pairs in ratios.items():
             for pair, ratio in pairs.items():
