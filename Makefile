@@ -394,6 +394,7 @@ test-serve: minimind
 	$(call install_packages,$(SERVE_TEST_PACKAGES))
 	$(call create_venv,build/serve-venv)
 	build/serve-venv/bin/pip install -q -r tests/tools/serve/requirements.txt
+	build/serve-venv/bin/pip install -q --no-deps axe-playwright-python==0.1.8  # for its axe.min.js alone
 	build/serve-venv/bin/python -m unittest discover -s tests/tools/serve/page
 	build/serve-venv/bin/python -m unittest discover -s tests/tools/serve/api
 	python3 -m unittest discover -s tests/tools/serve

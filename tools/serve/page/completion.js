@@ -203,7 +203,7 @@ export class Completion {
           onclick: () => this.replace(index, {text, logprob, alternatives: token.alternatives}),
         }, ...content) : element('span', {class: 'alternative'}, ...content));
     });
-    const title = element('h3', {}, element('code', {}, visible(token.text)), element('span', {}, probability));
+    const title = element('h2', {}, element('code', {}, visible(token.text)), element('span', {}, probability));
     return [title, element('ol', {}, ...rows)];
   }
 

@@ -25,7 +25,7 @@ const BLANK = /^\s*$/;
 // Shows the text in the container. Blocks that have not changed since the last call keep their elements, so that a stream
 // neither flickers nor loses a selection.
 export function showMarkdown(container, text) {
-  const blocks = parseBlocks(text.replace(/\r\n?/g, '\n').split('\n'), 0);
+  const blocks = parseBlocks(text.replace(/\r\n?/g, '\n').split('\n'), 0, []);
   const shown = container.shown_blocks ?? [];
   let same = 0;
   while (same < shown.length && same < blocks.length && shown[same].source === blocks[same].source) ++same;
@@ -44,41 +44,50 @@ export function safeAddress(text) {
   }
 }
 
-// Each block has the lines it came from and a function that builds its element.
-function parseBlocks(lines, depth) {
+// Each block has the lines it came from and a function that builds its element. `outline` has the marks of the headings that
+// contain the present place.
+function parseBlocks(lines, depth, outline) {
   const blocks = [];
   for (let start = 0; start < lines.length;) {
     if (BLANK.test(lines[start])) {
       ++start;
       continue;
     }
-    const {end, build} = parseBlock(lines, start, depth);
+    const {end, build} = parseBlock(lines, start, depth, outline);
     blocks.push({source: lines.slice(start, end).join('\n'), build});
     start = end;
   }
   return blocks;
 }
 
-function parseBlock(lines, start, depth) {
+function parseBlock(lines, start, depth, outline) {
   const line = lines[start];
   const fence = FENCE.exec(line);
   if (fence) return codeBlock(lines, start, fence);
   const heading = HEADING.exec(line);
   if (heading) {
-    // The page's own headings are h1 and h2.
-    const tag = `h${Math.min(heading[1].length + 2, 6)}`;
+    const tag = `h${headingLevel(heading[1].length, depth, outline)}`;
     const text = heading[2].trim().replace(/(?:^| )#+$/, '');
     return {end: start + 1, build: () => element(tag, {dir: 'auto'}, ...inline(text))};
   }
   if (RULE.test(line)) return {end: start + 1, build: () => element('hr')};
-  if (depth < MAX_DEPTH && QUOTE.test(line)) return quote(lines, start, depth);
-  if (depth < MAX_DEPTH && ITEM.test(line)) return list(lines, start, depth);
+  if (depth < MAX_DEPTH && QUOTE.test(line)) return quote(lines, start, depth, [...outline]);
+  if (depth < MAX_DEPTH && ITEM.test(line)) return list(lines, start, depth, [...outline]);
   if (startsTable(lines, start)) return table(lines, start);
   return paragraph(lines, start, depth);
 }
 
-function children(lines, depth) {
-  return parseBlocks(lines, depth + 1).map((block) => block.build());
+// The page's own headings are h1 and h2. Levels follow without gaps, whatever the number of marks; in quotes and lists all are one
+// below that of the text.
+function headingLevel(marks, depth, outline) {
+  if (depth > 0) return Math.min(outline.length + 3, 6);
+  while (outline.at(-1) >= marks) outline.pop();
+  outline.push(marks);
+  return Math.min(outline.length + 2, 6);
+}
+
+function children(lines, depth, outline) {
+  return parseBlocks(lines, depth + 1, outline).map((block) => block.build());
 }
 
 function codeBlock(lines, start, [, mark, info]) {
@@ -105,16 +114,16 @@ function codeElement(code, language) {
     element('pre', {tabindex: '0', dir: 'ltr'}, element('code', {}, ...highlight(code, language))));
 }
 
-function quote(lines, start, depth) {
+function quote(lines, start, depth, outline) {
   let end = start;
   while (end < lines.length && QUOTE.test(lines[end])) ++end;
   const inner = lines.slice(start, end).map((line) => line.replace(QUOTE, ''));
-  return {end, build: () => element('blockquote', {}, ...children(inner, depth))};
+  return {end, build: () => element('blockquote', {}, ...children(inner, depth, outline))};
 }
 
 const isOrdered = (item) => /\d/.test(item[2]);
 
-function list(lines, start, depth) {
+function list(lines, start, depth, outline) {
   const first = ITEM.exec(lines[start]);
   const items = [];
   let end = start, width = 0;
@@ -134,7 +143,7 @@ function list(lines, start, depth) {
       break;
     }
   }
-  return {end, build: () => listElement(first, items, depth)};
+  return {end, build: () => listElement(first, items, depth, outline)};
 }
 
 // Whether an item of the list or something indented follows the blank lines.
@@ -145,17 +154,17 @@ function continuesList(lines, blank, first) {
   return next.search(/\S/) > first[1].length || (item && isOrdered(item) === isOrdered(first) && !RULE.test(next));
 }
 
-function listElement(first, items, depth) {
-  const content = items.map((lines) => itemElement(lines, depth));
+function listElement(first, items, depth, outline) {
+  const content = items.map((lines) => itemElement(lines, depth, outline));
   if (!isOrdered(first)) return element('ul', {}, ...content);
   return element('ol', {start: String(Number.parseInt(first[2], 10))}, ...content);
 }
 
 // An item that starts with "[ ]" or "[x]" has a check box, whose name is the text of the item.
-function itemElement(lines, depth) {
+function itemElement(lines, depth, outline) {
   const task = TASK.exec(lines[0]);
-  if (!task) return element('li', {}, ...children(lines, depth));
-  const content = children([lines[0].slice(task[0].length), ...lines.slice(1)], depth);
+  if (!task) return element('li', {}, ...children(lines, depth, outline));
+  const content = children([lines[0].slice(task[0].length), ...lines.slice(1)], depth, outline);
   const box = element('input', {
     type: 'checkbox', disabled: true, checked: task[1] !== ' ', 'aria-label': content[0].textContent,
   });

@@ -128,7 +128,7 @@ class AnswerView {
 // A call is only shown: the user enters its result into the box.
 function callCard(call, result, complete, boxes) {
   const {name} = call.function;
-  const card = element('section', {class: 'call', 'aria-label': t('call', name)},
+  const card = element('div', {class: 'call', role: 'group', 'aria-label': t('call', name)},
     element('h3', {}, icon('tool'), element('code', {}, name)),
     element('pre', {'aria-label': t('arguments'), tabindex: '0', dir: 'ltr'}, indented(call.function.arguments)));
   if (result !== undefined) {

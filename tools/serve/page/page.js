@@ -2,7 +2,7 @@
 
 import {Chat} from './chat.js';
 import {Completion} from './completion.js';
-import {loadConversation, newConversation} from './conversations.js';
+import {loadConversation, newConversation, titleOf} from './conversations.js';
 import {byId, element} from './elements.js';
 import {isChinese, switchLanguage, t, translate} from './language.js';
 import {ModelChoice} from './model_choice.js';
@@ -46,6 +46,7 @@ function open(conversation) {
 function showTitle() {
   const question = chat.conversation.title || chat.conversation.turns[0]?.question?.trim().slice(0, 60);
   document.title = question ? `${question} · MiniMind` : 'MiniMind';
+  byId('chat-title').textContent = titleOf(chat.conversation);
 }
 
 // A conversation without turns is not kept: it would only fill the list.
@@ -191,6 +192,7 @@ byId('language').addEventListener('click', () => {
   switchLanguage();
   showLanguage();
   models.show();
+  showTitle();
   chat.render();
   editTools(chat.conversation.tools, (tools) => changeConversation({tools}));
   completion.show();

@@ -1,5 +1,6 @@
 """Tests the chat page in Chromium against a server whose answers are known, some of them hostile."""
 
+import importlib.util
 import json
 import pathlib
 import tempfile
@@ -14,6 +15,7 @@ from selenium.webdriver.support.ui import Select, WebDriverWait
 
 from fake_server import LONG, MARKDOWN, POEM, FakeServer
 
+AXE = pathlib.Path(importlib.util.find_spec('axe_playwright_python').submodule_search_locations[0], 'axe.min.js')
 POEM_QUESTION = '写一首七言绝句，题目：秋夜'
 
 
@@ -428,6 +430,52 @@ class KeysTest(PageTest):
         ids = self.script('return [...document.querySelectorAll("[id]")].map((node) => node.id)')
         self.assertEqual(len(ids), len(set(ids)))
 
+    # Each fault that axe-core finds, with the elements that have it.
+    def faults(self):
+        self.script(AXE.read_text())
+        return self.browser.execute_async_script('''
+            const done = arguments[arguments.length - 1];
+            axe.run().then(({violations}) => done(violations.map(({id, nodes}) => [id, ...nodes.map((node) => node.html)])),
+                           (error) => done(String(error)));''')
+
+    def test_axe_finds_no_fault(self):
+        self.assertEqual(self.faults(), [])
+        for text in ('markdown', 'formulas', 'weather?', 'cut', 'busy'):
+            self.send(text)
+        self.click('#compare')
+        self.click('#think')
+        self.send('think')
+        self.script('document.querySelectorAll("details").forEach((node) => { node.open = true; })')
+        for theme in ('light', 'dark'):
+            self.script('document.documentElement.dataset.theme = arguments[0]', theme)
+            self.assertEqual(self.faults(), [], theme)
+        self.click('#open-settings')
+        self.assertEqual(self.faults(), [])
+        self.click('#close-settings')
+        self.click('#completion-tab')
+        self.find('#prompt').send_keys('月')
+        self.click('#complete')
+        self.wait(lambda: self.find('#complete').is_displayed() and len(self.all('.token')) == 11)
+        self.all('.token')[3].click()
+        self.assertEqual(self.faults(), [])
+        self.browser.execute_cdp_cmd('Emulation.setDeviceMetricsOverride',
+                                     {'width': 390, 'height': 800, 'deviceScaleFactor': 1, 'mobile': False})
+        self.addCleanup(self.browser.execute_cdp_cmd, 'Emulation.clearDeviceMetricsOverride', {})
+        self.wait(lambda: not self.find('#sidebar').is_displayed())
+        for tab in ('#completion-tab', '#chat-tab', '#open-sidebar'):
+            self.click(tab)
+            self.assertEqual(self.faults(), [], tab)
+
+    def test_headings_name_the_conversation_and_leave_out_no_level(self):
+        headings = lambda: self.script('''
+            return [...document.querySelectorAll('h1, h2, h3, h4, h5, h6')].filter((node) => node.checkVisibility())
+                .map((node) => `${node.localName} ${node.textContent}`);''')
+        self.assertEqual(headings(), ['h1 New chat', 'h2 What shall we talk about?'])
+        self.send('markdown')
+        self.assertEqual(headings(), ['h1 markdown', 'h2 You', 'h2 full_sft_768', 'h3 秋夜的写法'])
+        self.click('#completion-tab')
+        self.assertEqual(headings(), ['h1 Continuation'])
+
     def test_screen_readers_hear_the_answer_once(self):
         self.script('''
             window.spoken = [];
@@ -642,7 +690,8 @@ class MarkdownTest(PageTest):
     def test_blocks(self):
         cases = {
             'a\nb\n\nc': '<p>a\nb</><p>c</>',
-            '# One\n###### Six ##': '<h3>One</><h6>Six</>',
+            '# One\n###### Two ##\n### Two\n#### Three\n# One': '<h3>One</><h4>Two</><h4>Two</><h5>Three</><h3>One</>',
+            '## One\n> # Two\n> ### Two\n\n### Two': '<h3>One</><blockquote><h4>Two</><h4>Two</></><h4>Two</>',
             '#no heading': '<p>#no heading</>',
             '---': '<hr></>',
             '> a\n> > b': '<blockquote><p>a</><blockquote><p>b</></></>',
