@@ -6,6 +6,7 @@ import {announce, byId, element, fitHeight, iconButton, isSendKey, notify} from 
 import {t} from './language.js';
 import {LaneView} from './message_view.js';
 import {read, write} from './storage.js';
+import {addVersion, choicesOf, showVersion} from './versions.js';
 
 const SAVE_EVERY = 1000;  // milliseconds, while an answer is written
 
@@ -80,14 +81,18 @@ export class Chat {
     if (!matchMedia('(pointer: coarse)').matches) byId('message').focus();
   }
 
-  send(question) {
+  // Asks a question: a new one at the end, or another version of an earlier one.
+  send(question, index = this.conversation.turns.length) {
     const names = this.models.chosen();
+    const {turns} = this.conversation;
+    const turn = {question, lanes: names.map((model) => ({model, messages: []}))};
     this.conversation.models = names;
-    this.conversation.turns.push({question, lanes: names.map((model) => ({model, messages: []}))});
+    if (index < turns.length) addVersion(turns, index, turn);
+    else turns.push(turn);
     this.keep();
     this.render();
     this.scrollToEnd();
-    names.forEach((_, lane) => this.write(this.conversation.turns.length - 1, lane));
+    names.forEach((_, lane) => this.write(index, lane));
   }
 
   // -- writing an answer
@@ -125,11 +130,12 @@ export class Chat {
   }
 
   finish(conversation, message, view) {
-    // A conversation that was deleted, or an answer that was replaced, while it was being written is kept nowhere.
-    const is_kept = conversation.turns.some((turn) => turn.lanes.some((lane) => lane.messages.includes(message))) &&
-      (this.conversation === conversation || loadConversation(conversation.id) !== null);
+    // A conversation that was deleted while its answer was being written is kept nowhere.
+    const is_kept = this.conversation === conversation || loadConversation(conversation.id) !== null;
     if (is_kept) this.keep(conversation);
-    if (this.conversation !== conversation || !is_kept) return;
+    // A version that is not shown any more has no view.
+    const is_shown = conversation.turns.some((turn) => turn.lanes.some((lane) => lane.messages.includes(message)));
+    if (this.conversation !== conversation || !is_shown) return;
     this.followEnd(() => view().show({live: false}));
     this.showRunning();
     if (message.content) announce(t('answered', message.content));
@@ -150,16 +156,17 @@ export class Chat {
   // -- what the user does with earlier messages
 
   actionsOf(turn_index, lane_index) {
-    const lane = this.conversation.turns[turn_index].lanes[lane_index];
+    const {turns} = this.conversation;
+    const {question, lanes} = turns[turn_index];
+    const lane = lanes[lane_index];
     const whenIdle = (act) => (...values) => {
       if (this.isRunning()) return;
       act(...values);
       this.focusBox();  // the button that had the focus is gone
     };
     const regenerate = () => {
-      this.dropAfter(turn_index, 'replaced');
-      lane.messages = [];
-      lane.model = this.models.chosen()[lane_index] ?? lane.model;
+      const empty = {model: this.models.chosen()[lane_index] ?? lane.model, messages: []};
+      addVersion(turns, turn_index, {question, lanes: structuredClone(lanes).with(lane_index, empty)});
       this.render();
       this.write(turn_index, lane_index);
     };
@@ -182,22 +189,28 @@ export class Chat {
     };
   }
 
-  resend(turn_index, question) {
-    this.dropAfter(turn_index - 1, 'dropped');
-    this.send(question);
+  // Returns the arrows that lead to the other versions of a turn's question or answer; null if there is one.
+  versionsElement(turn_index, of) {
+    const {at, numbers} = choicesOf(this.conversation.turns[turn_index])[of];
+    if (numbers.length < 2) return null;
+    const arrow = (label, step) => iconButton('chevron', t(label), () => this.chooseVersion(turn_index, of, at + step),
+      {class: `icon-button ${label}`, disabled: numbers[at + step] === undefined});
+    return element('div', {class: 'versions', role: 'group', 'aria-label': t(of === 'question' ? 'questionVersions' : 'answerVersions')},
+      arrow('previousVersion', -1), element('span', {}, t('version', at + 1, numbers.length)), arrow('nextVersion', 1));
   }
 
-  // Drops the turns after this one and offers to undo everything that follows.
-  dropAfter(turn_index, text) {
-    const {conversation} = this;
-    const before = structuredClone(conversation.turns);
-    conversation.turns.length = turn_index + 1;
-    notify(t(text), t('undo'), () => {
-      if (this.conversation === conversation) this.stop();
-      conversation.turns = before;
-      this.keep(conversation);
-      if (this.conversation === conversation) this.render();
-    });
+  chooseVersion(turn_index, of, place) {
+    if (this.isRunning()) return;
+    const {turns} = this.conversation;
+    const {at, numbers} = choicesOf(turns[turn_index])[of];
+    showVersion(turns, turn_index, numbers[place]);
+    this.keep();
+    this.render();
+    announce(t('versionShown', place + 1, numbers.length));
+    // The same arrow has the focus again, or the other one at the end.
+    const [back, forward] = byId('turns').children[turn_index].querySelectorAll(`.${of}-versions button`);
+    const wanted = place < at ? [back, forward] : [forward, back];
+    wanted.find((button) => !button.disabled).focus();
   }
 
   // -- showing
@@ -212,7 +225,8 @@ export class Chat {
     byId('turns').replaceChildren(...turns.map((turn, turn_index) => element('section', {class: 'turn'},
       turn.question !== null && this.questionElement(turn, turn_index),
       element('div', {class: turn.lanes.length > 1 ? 'lanes compared' : 'lanes'},
-        ...this.views[turn_index].map((view) => view.root)))));
+        ...this.views[turn_index].map((view) => view.root)),
+      element('div', {class: 'answer-versions'}, this.versionsElement(turn_index, 'answer')))));
     byId('turns').classList.toggle('wide', turns.some((turn) => turn.lanes.length > 1));
     byId('welcome').hidden = turns.length > 0;
     this.showRunning();
@@ -223,7 +237,8 @@ export class Chat {
     const show = () => root.replaceChildren(
       element('h2', {class: 'off-screen'}, t('you')),
       element('div', {class: 'bubble', dir: 'auto'}, turn.question),
-      iconButton('edit', t('edit'), () => { if (!this.isRunning()) edit(); }));
+      iconButton('edit', t('edit'), () => { if (!this.isRunning()) edit(); }),
+      element('div', {class: 'question-versions'}, this.versionsElement(turn_index, 'question')));
     const edit = () => {
       const area = element('textarea', {'aria-label': t('editLabel'), rows: '1'});
       area.value = turn.question;
@@ -233,7 +248,7 @@ export class Chat {
       };
       const send = () => {
         if (area.value.trim() === '' || this.isRunning()) return;
-        this.resend(turn_index, area.value.trim());
+        this.send(area.value.trim(), turn_index);
         this.focusBox();
       };
       area.addEventListener('input', () => fitHeight(area));
@@ -244,9 +259,8 @@ export class Chat {
         event.preventDefault();
         event.stopPropagation();
       });
-      const is_last = turn_index === this.conversation.turns.length - 1;
       root.replaceChildren(element('div', {class: 'editor'}, area, element('div', {class: 'row'},
-        !is_last && element('p', {class: 'note'}, t('editNote')),
+        element('p', {class: 'note'}, t('editNote')),
         element('button', {type: 'button', class: 'quiet', onclick: close}, t('cancel')),
         element('button', {type: 'button', class: 'primary', onclick: send}, t('send')))));
       fitHeight(area);

@@ -2,13 +2,14 @@
 //
 //   conversation  {id, title, changed, system, tools, models, turns}
 //     models      one name, or two that are compared
-//     turn        {question, lanes}: the user's text, and for each model {model, messages}
+//     turn        {question, lanes, versions}: the user's text, for each model {model, messages}, and what versions.js says
 //     message     OpenAI's message of an assistant or a tool; `info` has what only the page shows, and is never sent
 //
 // A conversation that compared two models and no longer does continues with the first lane.
 
 import {t} from './language.js';
 import {erase, names, read, write} from './storage.js';
+import {allTurns} from './versions.js';
 
 const PREFIX = 'conversation.';
 
@@ -38,11 +39,11 @@ export const loadConversation = (id) => cleanConversation(read(PREFIX + id));
 export const keepConversation = (conversation) => write(PREFIX + conversation.id, conversation);
 export const eraseConversation = (id) => erase(PREFIX + id);
 
-// Whether the title or a message has the text, regardless of case.
+// Whether the title or a message of any version has the text, regardless of case.
 export function matches(conversation, text) {
   const wanted = text.trim().toLowerCase();
   if (titleOf(conversation).toLowerCase().includes(wanted)) return true;
-  return conversation.turns.some((turn) => [turn.question, ...turn.lanes.flatMap((lane) => lane.messages)
+  return allTurns(conversation.turns).some((turn) => [turn.question, ...turn.lanes.flatMap((lane) => lane.messages)
     .map((message) => message.content)].some((content) => content?.toLowerCase().includes(wanted)));
 }
 
@@ -63,13 +64,25 @@ function isWorthSending(message) {
 }
 
 // Returns an object whose "messages" every OpenAI client and `minimind chat --load` understand.
+// Other versions are next to them: of turn number `turn` those in `others`, each with its own messages, before and after `at`.
 export function exportConversation(conversation) {
-  const compared = conversation.turns.some((turn) => turn.lanes.length > 1);
   return {
     title: titleOf(conversation), models: conversation.models,
     ...(conversation.tools.length > 0 && {tools: conversation.tools}),
-    messages: messagesOf(conversation, 0),
-    ...(compared && {compared_messages: messagesOf(conversation, 1)}),
+    ...exportTurns(conversation),
+  };
+}
+
+function exportTurns({system = '', turns}) {
+  const compared = turns.some((turn) => turn.lanes.length > 1);
+  const with_versions = turns.map((turn, i) => [turn.versions, i]).filter(([versions]) => versions?.others.length > 0);
+  const versions = with_versions.map(([{at, others}, turn]) => ({turn, at, others: others.map((hidden) => ({
+    models: hidden[0].lanes.map((lane) => lane.model), ...exportTurns({turns: hidden}),
+  }))}));
+  return {
+    messages: messagesOf({system, turns}, 0),
+    ...(compared && {compared_messages: messagesOf({system, turns}, 1)}),
+    ...(versions.length > 0 && {versions}),
   };
 }
 
@@ -89,14 +102,35 @@ export function importConversations(text) {
 function importOne(value) {
   const list = Array.isArray(value) ? value : value?.messages ?? value?.conversations;
   if (!Array.isArray(list)) throw new Error(t('noMessages'));
-  const conversation = newConversation({
-    tools: Array.isArray(value.tools) ? value.tools : [],
-    models: Array.isArray(value.models) ? value.models.filter((model) => typeof model === 'string').slice(0, 2) : [],
-  });
+  const conversation = newConversation({tools: Array.isArray(value.tools) ? value.tools : []});
   conversation.title = typeof value.title === 'string' ? value.title : '';
+  importTurns(conversation, value, list);
+  return conversation;
+}
+
+function importTurns(conversation, value, list) {
+  conversation.models = Array.isArray(value.models) ? value.models.filter((model) => typeof model === 'string').slice(0, 2) : [];
   addLane(conversation, list, 0);
   if (Array.isArray(value.compared_messages)) addLane(conversation, value.compared_messages, 1);
-  return conversation;
+  if (!Array.isArray(value.versions ?? [])) throw new Error(t('badVersions'));
+  for (const versions of value.versions ?? []) {
+    const shown = conversation.turns[versions?.turn];
+    const is_whole = shown && !shown.versions && areVersions(versions, (hidden) => Array.isArray(hidden?.messages));
+    if (!is_whole) throw new Error(t('badVersions'));
+    shown.versions = {at: versions.at, others: versions.others.map(importVersion)};
+  }
+  return conversation.turns;
+}
+
+// A version of which no message is worth sending has an answer that failed and no question.
+function importVersion(value) {
+  const turns = importTurns({system: '', turns: []}, value, value.messages);
+  return turns.length > 0 ? turns : [{question: null, lanes: []}];
+}
+
+function areVersions(versions, is_version) {
+  return Array.isArray(versions?.others) && versions.others.every(is_version) && Number.isInteger(versions.at) && versions.at >= 0 &&
+    versions.at <= versions.others.length;
 }
 
 // Sorts messages into turns. The second lane repeats the questions of the first one.
@@ -154,8 +188,9 @@ function cleanConversation(kept) {
   const is_text = (value) => typeof value === 'string';
   const is_message = (message) => ['assistant', 'tool'].includes(message?.role) && is_text(message.content);
   const is_lane = (lane) => is_text(lane?.model) && Array.isArray(lane.messages) && lane.messages.every(is_message);
+  const is_version = (turns) => Array.isArray(turns) && turns.length > 0 && turns.every(is_turn);
   const is_turn = (turn) => (turn?.question === null || is_text(turn?.question)) && Array.isArray(turn.lanes) &&
-    turn.lanes.every(is_lane);
+    turn.lanes.every(is_lane) && (turn.versions === undefined || areVersions(turn.versions, is_version));
   const valid = is_text(kept?.id) && is_text(kept.title) && is_text(kept.system) && Array.isArray(kept.tools) &&
     Array.isArray(kept.models) && Array.isArray(kept.turns) && kept.turns.every(is_turn);
   return valid ? kept : null;

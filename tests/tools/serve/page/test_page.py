@@ -208,17 +208,6 @@ class ChatTest(PageTest):
         self.find('#message').send_keys(Keys.ESCAPE)
         self.wait(self.idle, 1)
 
-    def test_regenerate_replaces_and_undo_restores(self):
-        self.send('one')
-        self.send('two')
-        Select(self.find('#checkpoint-0')).select_by_visible_text('grpo_768')
-        self.all('[aria-label="Regenerate"]')[0].click()
-        self.wait(lambda: self.idle() and self.answer() == 'grpo_768: one')
-        self.assertEqual(len(self.all('.turn')), 1)
-        self.click('#notice button')
-        self.wait(lambda: len(self.all('.turn')) == 2)
-        self.assertEqual(self.answer(), 'full_sft_768: two')
-
     # The button appears when the pointer is at the question.
     def edit(self, index):
         ActionChains(self.browser).move_to_element(self.all('.bubble')[index]).perform()
@@ -230,7 +219,7 @@ class ChatTest(PageTest):
         self.edit(0)
         self.assertEqual(self.focused(), 'Edited message')
         editor = self.find('.editor textarea')
-        self.assertIn('dropped', self.text('.editor .note'))
+        self.assertIn('kept', self.text('.editor .note'))
         editor.send_keys(Keys.END, ' again', Keys.ENTER)
         self.wait(lambda: self.idle() and self.answer() == 'full_sft_768: one again')
         self.assertEqual([node.text for node in self.all('.bubble')], ['one again'])
@@ -349,6 +338,142 @@ class ChatTest(PageTest):
         self.assertFalse({'temperature', 'max_tokens', 'stop', 'top_k'} & set(self.server.requests[-1]))
 
 
+class VersionsTest(PageTest):
+    # The texts between the arrows of a turn, of its question and of its answer; empty for what has one version.
+    def places(self, turn=0):
+        node = self.all('.turn')[turn]
+        return [node.find_element(By.CSS_SELECTOR, f'.{of}-versions').text for of in ('question', 'answer')]
+
+    def arrow(self, of, label, turn=0):
+        return self.all('.turn')[turn].find_element(By.CSS_SELECTOR, f'.{of}-versions [aria-label="{label} version"]')
+
+    def regenerate(self, turn=0):
+        before = len(self.server.requests)
+        self.all('[aria-label="Regenerate"]')[turn].click()
+        self.wait(lambda: len(self.server.requests) > before and self.idle())
+
+    def edit(self, text, turn=0):
+        ActionChains(self.browser).move_to_element(self.all('.bubble')[turn]).perform()
+        self.all('[aria-label="Edit and resend"]')[turn].click()
+        self.find('.editor textarea').send_keys(Keys.CONTROL, 'a')
+        self.find('.editor textarea').send_keys(text, Keys.ENTER)
+        self.wait(lambda: self.idle() and any(node.text == text for node in self.all('.bubble')))
+
+    def texts(self):
+        return [[node.text for node in self.all(selector)] for selector in ('.bubble', '.answer > .markdown:nth-child(2)')]
+
+    def test_regenerated_answer_keeps_the_old_one_and_what_followed(self):
+        self.send('one')
+        self.send('two')
+        self.assertEqual(self.places(), ['', ''])
+        Select(self.find('#checkpoint-0')).select_by_visible_text('grpo_768')
+        self.regenerate()
+        self.assertEqual(self.texts(), [['one'], ['grpo_768: one']])
+        self.assertEqual(self.places(), ['', '2 / 2'])
+        self.arrow('answer', 'Previous').click()
+        self.assertEqual(self.texts(), [['one', 'two'], ['full_sft_768: one', 'full_sft_768: two']])
+        self.assertEqual((self.places(0), self.places(1)), (['', '1 / 2'], ['', '']))
+        self.send('three')
+        self.assertEqual([message['content'] for message in self.server.requests[-1]['messages']],
+                         ['one', 'full_sft_768: one', 'two', 'full_sft_768: two', 'three'])
+        self.arrow('answer', 'Next').click()
+        self.assertEqual(self.texts(), [['one'], ['grpo_768: one']])
+
+    def test_edited_question_keeps_the_old_one_with_its_answers(self):
+        self.send('one')
+        self.regenerate()
+        self.edit('two')
+        self.send('three')
+        self.edit('four')
+        self.assertEqual(self.texts()[0], ['four'])
+        self.assertEqual(self.places(), ['3 / 3', ''])
+        self.arrow('question', 'Previous').click()
+        self.assertEqual(self.texts()[0], ['two', 'three'])
+        self.arrow('question', 'Previous').click()
+        self.assertEqual((self.texts()[0], self.places()), (['one'], ['1 / 3', '2 / 2']))
+        self.regenerate()
+        self.assertEqual(self.places(), ['1 / 3', '3 / 3'])
+        self.arrow('answer', 'Previous').click()
+        self.assertEqual(self.places(), ['1 / 3', '2 / 3'])
+
+    def test_versions_are_stored_searched_and_exported(self):
+        self.send('one')
+        self.send('two')
+        self.regenerate(1)
+        self.edit('three')
+        self.load()
+        self.assertEqual((self.texts()[0], self.places()), (['three'], ['2 / 2', '']))
+        self.arrow('question', 'Previous').click()
+        self.load()
+        self.assertEqual((self.texts()[0], self.places(1)), (['one', 'two'], ['', '2 / 2']))
+        self.find('#search').send_keys('three')
+        self.assertEqual(len(self.all('#conversation-list li')), 1)
+        exported = self.module('conversations.js', 'return m.exportConversation(m.allConversations()[0]);')
+        self.assertEqual([message['content'] for message in exported['messages']],
+                         ['one', 'full_sft_768: one', 'two', 'full_sft_768: two'])
+        imported = self.module('conversations.js', '''
+            const [imported] = m.importConversations(JSON.stringify(given[0]));
+            m.keepConversation(imported);
+            localStorage.setItem('minimind.current', JSON.stringify(imported.id));
+            return m.exportConversation(m.loadConversation(imported.id));''', exported)
+        self.assertEqual(imported, exported)
+        self.load()
+        self.assertEqual((self.places(0), self.places(1)), (['1 / 2', ''], ['', '2 / 2']))
+        self.arrow('question', 'Next').click()
+        self.assertEqual(self.texts(), [['three'], ['full_sft_768: three']])
+
+    def test_import_of_bad_versions_says_so(self):
+        one = {'messages': [{'role': 'user', 'content': 'x'}]}
+        for versions in (3, [3], [{'turn': 1, 'at': 0, 'others': [one]}], [{'turn': 0, 'at': 2, 'others': [one]}],
+                         [{'turn': 0, 'at': 0, 'others': [{}]}], [{'turn': 0, 'at': 0, 'others': [one]}] * 2):
+            message = self.module('conversations.js', '''
+                try { m.importConversations(JSON.stringify(given[0])); } catch (error) { return error.message; }''',
+                {**one, 'versions': versions})
+            self.assertEqual(message, 'its versions are not as this page exports them', versions)
+
+    def test_conversation_without_versions_is_read(self):
+        self.script('''
+            const lanes = [{model: 'grpo_768', messages: [{role: 'assistant', content: 'old answer'}]}];
+            localStorage.setItem('minimind.conversation.old', JSON.stringify({id: 'old', title: '', changed: 1, system: '', tools: [],
+                models: ['grpo_768'], turns: [{question: 'old', lanes}]}));
+            localStorage.setItem('minimind.current', '"old"');''')
+        self.load()
+        self.assertEqual(self.texts(), [['old'], ['old answer']])
+        self.regenerate()
+        self.assertEqual(self.places(), ['', '2 / 2'])
+
+    def test_versions_of_compared_answers(self):
+        self.click('#compare')
+        self.send('both')
+        self.all('[aria-label="Regenerate"]')[1].click()
+        self.wait(lambda: len(self.server.requests) == 3 and self.idle())
+        self.assertEqual(self.places(), ['', '2 / 2'])
+        self.assertEqual(self.texts()[1], ['full_sft_768: both', 'grpo_768: both'])
+
+    def test_arrows_by_keyboard_and_screen_reader(self):
+        self.send('one')
+        self.regenerate()
+        self.regenerate()
+        group = self.find('.answer-versions [role="group"]')
+        self.assertEqual(group.get_attribute('aria-label'), 'Versions of the answer')
+        self.assertFalse(self.arrow('answer', 'Next').is_enabled())
+        self.arrow('answer', 'Previous').send_keys(Keys.ENTER)
+        self.assertEqual((self.places(), self.focused()), (['', '2 / 3'], 'Previous version'))
+        self.assertEqual(self.script('return document.getElementById("announcer").textContent'), 'Version 2 of 3')
+        ActionChains(self.browser).send_keys(Keys.ENTER).perform()
+        self.assertEqual((self.places(), self.focused()), (['', '1 / 3'], 'Next version'))
+
+    def test_no_version_is_chosen_while_an_answer_is_written(self):
+        self.send('one')
+        self.regenerate()
+        self.server.delay = 0.02
+        self.send('long', wait=False)
+        self.wait(lambda: 'word1' in self.answer())
+        self.assertFalse(self.find('.answer-versions button').is_displayed())
+        self.click('#stop')
+        self.wait(lambda: self.find('.answer-versions button').is_displayed())
+
+
 class KeysTest(PageTest):
     def test_enter_of_an_input_method_does_not_send(self):
         box = self.find('#message')
@@ -440,11 +565,16 @@ class KeysTest(PageTest):
 
     def test_axe_finds_no_fault(self):
         self.assertEqual(self.faults(), [])
-        for text in ('markdown', 'formulas', 'weather?', 'cut', 'busy'):
+        for text in ('markdown', 'weather?', 'busy'):
+            self.send(text)
+        self.all('[aria-label="Regenerate"]')[0].click()
+        self.wait(self.idle)
+        for text in ('formulas', 'cut'):
             self.send(text)
         self.click('#compare')
         self.click('#think')
         self.send('think')
+        self.assertTrue(self.all('.versions'))
         self.script('document.querySelectorAll("details").forEach((node) => { node.open = true; })')
         for theme in ('light', 'dark'):
             self.script('document.documentElement.dataset.theme = arguments[0]', theme)
