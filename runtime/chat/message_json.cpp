@@ -257,7 +257,8 @@ SavedConversation parse_conversation(std::string_view json, const std::string& s
   if (const ChatJson* const data = fields.find("conversations"); data && !messages) {
     return conversation_of_data(fields, *data, source);
   }
-  fields.allow_only({"messages", "tools"});
+  // The chat page exports the last four, too, which only it reads.
+  fields.allow_only({"messages", "tools", "title", "models", "compared_messages", "versions"});
   if (!messages) throw Error(fmt::format("{}: has no \"messages\"", source));
   SavedConversation conversation{.messages = read_messages(*messages, false, source), .tools = ""};
   if (const ChatJson* const tools = fields.find("tools"))

@@ -20,11 +20,11 @@ struct SavedConversation {
   std::string tools;  // as parse_tools() returns them; empty for none
 };
 
-// Reads {"messages": [...], "tools": [...]}, MiniMind's {"conversations": [...]} (training_conversation.h), or only the
-// list of messages. Messages are those of OpenAI's chat completions: role, content (a string, a list of texts, or null
-// next to calls), name, reasoning_content, tool_calls and tool_call_id. Arguments of calls are a JSON object or its
-// text. Other keys may be null. Any other key throws Error, which starts with `source` and names the message. An
-// invalid order throws Error too, see check_order(), and so do more than max_messages.
+// Reads {"messages": [...], "tools": [...]}, MiniMind's {"conversations": [...]} (training_conversation.h), only the
+// list of messages, or what the chat page exports. Messages are those of OpenAI's chat completions: role, content (a
+// string, a list of texts, or null next to calls), name, reasoning_content, tool_calls and tool_call_id. Arguments of
+// calls are a JSON object or its text. Other keys may be null. Any other key throws Error, which starts with `source`
+// and names the message. An invalid order throws Error too, see check_order(), and so do more than max_messages.
 SavedConversation parse_conversation(std::string_view json, const std::string& source);
 
 // Writes the conversation as indented JSON with a line feed at the end. Arguments are strings, as in OpenAI's format.

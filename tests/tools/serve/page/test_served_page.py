@@ -1,5 +1,6 @@
 """Tests the chat page of `minimind serve` with the bundled model: the page and the program understand each other."""
 
+import json
 import os
 import pathlib
 import re
@@ -59,6 +60,17 @@ class ServedPageTest(PageTest):
         self.send('再写一首')
         self.assertEqual(len(self.all('.turn')), 2)
         self.assertEqual(self.all('.lane .error'), [])
+
+    def test_chat_loads_what_the_page_exports(self):
+        self.send(POEM_QUESTION)
+        self.click('[aria-label="Regenerate"]')
+        self.wait(lambda: self.find('.versions') and self.idle())
+        exported = self.module('conversations.js', 'return m.exportConversation(m.allConversations()[0]);')
+        self.assertIn('versions', exported)
+        path = pathlib.Path(self.downloads, 'exported.json')
+        path.write_text(json.dumps(exported))
+        done = subprocess.run([PROGRAM, 'chat', '-q', '--seed', '1', '--load', path, '-p', '再写一首'], capture_output=True, text=True)
+        self.assertEqual((done.returncode, done.stderr), (0, ''))
 
     def test_answer_at_the_limit_is_continued(self):
         self.click('#open-settings')
