@@ -386,7 +386,10 @@ ChatJson Api::model_json(const ModelShelf::Listed& model) const {
                 {"owned_by", "minimind"}};
   if (model.context > 0) json["max_model_len"] = model.context;
   ChatJson facts = ChatJson::object();
-  if (model.context > 0) facts["context_length"] = model.context;
+  if (model.context > 0) {
+    facts["context_length"] = model.context;
+    facts["thinking"] = model.minds_thinking;
+  }
   facts["loras"] = model.loras;
   facts["defaults"] = defaults_json(options_.defaults);
   json["minimind"] = std::move(facts);

@@ -358,6 +358,7 @@ std::vector<ModelShelf::Listed> ModelShelf::list() {
              .created = 0,
              .loras = {},
              .context = model.llm().positions,
+             .minds_thinking = served->minds_thinking,
              .bytes = model.facts().bytes}};
   }
   const std::lock_guard folder_lock(folder_mutex_);
@@ -372,6 +373,7 @@ std::vector<ModelShelf::Listed> ModelShelf::list() {
                       .created = file.written,
                       .loras = loras,
                       .context = loaded ? loaded->served->model.llm().positions : 0,
+                      .minds_thinking = loaded && loaded->served->minds_thinking,
                       .bytes = file.bytes});
   }
   return models;

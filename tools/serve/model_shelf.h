@@ -28,6 +28,7 @@ struct ServedModel {
 
   TextModel model;
   EngineThread engine;
+  const bool minds_thinking = model.minds_thinking();
   std::uint64_t last_use = 0;  // of the shelf
 };
 
@@ -70,6 +71,7 @@ class ModelShelf {
     std::int64_t created = 0;        // seconds since 1970
     std::vector<std::string> loras;  // names that may follow after a colon
     std::size_t context = 0;         // positions; 0: not loaded yet
+    bool minds_thinking = false;     // of one that is loaded: see TextModel
     std::uintmax_t bytes = 0;        // of the weights
   };
   // Returns the models, the newest first, as they are in the folder now.

@@ -2073,10 +2073,15 @@ TEST(ModelShelfTest, DropsNoModelForOneThatIsTooLarge) {
   std::filesystem::copy_file(golden, folder.path() + "/small.pth");
   ModelShelf::Settings of_folder = settings_of(folder, {"large.pth"}, 1'000'000);
   of_folder.arguments.tokenizer = MINIMIND_SOURCE_DIR "/tests/golden_tokenizer";
+  of_folder.chat_template = folder.path() + "/thinking.jinja";
+  std::ofstream(of_folder.chat_template) << "{{ messages[0].content }}{{ open_thinking }}";
   ModelShelf models(of_folder);
   models.get("small");
   EXPECT_THROW(models.get("large"), RequestError);
-  for (const ModelShelf::Listed& model : models.list()) EXPECT_EQ(model.context > 0, model.name == "small");
+  for (const ModelShelf::Listed& model : models.list()) {
+    EXPECT_EQ(model.context > 0, model.name == "small");
+    EXPECT_EQ(model.minds_thinking, model.name == "small");
+  }
 }
 
 TEST(ModelShelfTest, ARequestThatWaitsForMemoryEndsWithItsClient) {
@@ -2159,6 +2164,7 @@ TEST_F(ApiTest, ListsTheModelAndItsHealth) {
   const Json list = get("/v1/models")->json();
   EXPECT_EQ(list["object"], "list");
   EXPECT_EQ(list["data"][0]["id"], "minimind-poet");
+  EXPECT_EQ(list["data"][0]["minimind"]["thinking"], false);
   EXPECT_EQ(get("/v1/models/minimind-poet")->json()["object"], "model");
   EXPECT_EQ(get("/v1/models/other")->status(), 404);
   EXPECT_EQ(get("/nowhere")->status(), 404);

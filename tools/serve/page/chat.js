@@ -11,7 +11,7 @@ import {addVersion, choicesOf, showVersion} from './versions.js';
 const SAVE_EVERY = 1000;  // milliseconds, while an answer is written
 
 export class Chat {
-  // `models` gives the chosen names and the context length of a name; `onkept` is called when the conversation has changed.
+  // `models` gives the chosen names, and of a name the context length and whether it minds thinking; `onkept` is called when the conversation has changed.
   constructor(models, onkept) {
     this.models = models;
     this.onkept = onkept;
@@ -66,6 +66,11 @@ export class Chat {
     });
   }
 
+  // The switch is there if a chosen model minds it.
+  showThink() {
+    byId('think').hidden = !this.models.chosen().some(this.models.mindsThinking);
+  }
+
   sendBox() {
     const box = byId('message');
     const text = box.value.trim();
@@ -110,7 +115,7 @@ export class Chat {
     this.running.set(lane_index, {controller, turn_index});
     this.showRunning();
     announce(t('answering'));
-    const request = {model: lane.model, messages, tools: conversation.tools, think: this.think};
+    const request = {model: lane.model, messages, tools: conversation.tools, think: this.think && this.models.mindsThinking(lane.model)};
     let frame = 0;
     const update = () => {
       frame = 0;

@@ -55,6 +55,9 @@ export class ModelChoice {
     return this.checkpoints.get(this.parts(name)[0])?.details ?? {};
   }
 
+  // Whether a switch of thinking may change its answers: the server says so once the model is loaded.
+  mindsThinking = (name) => this.detailsOf(name).thinking !== false;
+
   contextOf = (name) => this.detailsOf(name).context_length;
 
   change(names) {

@@ -9,11 +9,12 @@ import {ModelChoice} from './model_choice.js';
 import {listModels} from './server.js';
 import {editTools, resetSampling, showDefaults, showSampling} from './settings.js';
 import {Sidebar} from './sidebar.js';
+import {showStarters} from './starters.js';
 import {read, write} from './storage.js';
 
 const narrow = matchMedia('(max-width: 60rem)');
 
-const models = new ModelChoice(() => showDefaults(models.detailsOf(models.chosen()[0]).defaults));
+const models = new ModelChoice(showModelFacts);
 const sidebar = new Sidebar((conversation) => open(conversation ?? newConversation(chat.conversation)));
 const chat = new Chat(models, (conversation) => {
   write('current', chat.conversation.id);
@@ -28,11 +29,22 @@ sidebar.onrename = (id, title) => {
   chat.keep(conversation);
 };
 
+// What the page shows of the chosen models.
+function showModelFacts() {
+  showDefaults(models.detailsOf(models.chosen()[0]).defaults);
+  chat.showThink();
+  showStarters(models.parts(models.chosen()[0])[0], (question) => {
+    chat.focusBox();
+    chat.send(question);
+  });
+}
+
 // -- conversations
 
 function open(conversation) {
   chat.open(conversation);
   models.choose(conversation.models.length > 0 ? conversation.models : models.names);
+  showModelFacts();
   byId('system').value = conversation.system;
   editTools(conversation.tools, (tools) => changeConversation({tools}));
   write('current', conversation.id);
@@ -57,12 +69,6 @@ function changeConversation(fields) {
 
 byId('new-chat').addEventListener('click', () => open(newConversation(chat.conversation)));
 byId('system').addEventListener('input', (event) => changeConversation({system: event.target.value}));
-for (const example of document.querySelectorAll('.examples button')) {
-  example.addEventListener('click', () => {
-    chat.focusBox();
-    chat.send(example.textContent);
-  });
-}
 
 // Another tab has changed something.
 addEventListener('storage', (event) => {
@@ -192,6 +198,7 @@ byId('language').addEventListener('click', () => {
   switchLanguage();
   showLanguage();
   models.show();
+  showModelFacts();
   showTitle();
   chat.render();
   editTools(chat.conversation.tools, (tools) => changeConversation({tools}));
@@ -207,7 +214,7 @@ let shownModels = '';
 function showModels(list) {
   shownModels = JSON.stringify(list);
   models.setModels(list);
-  showDefaults(models.detailsOf(models.chosen()[0]).defaults);
+  showModelFacts();
 }
 
 async function loadModels() {

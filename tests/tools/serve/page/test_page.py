@@ -13,7 +13,7 @@ from selenium.webdriver.common.by import By
 from selenium.webdriver.common.keys import Keys
 from selenium.webdriver.support.ui import Select, WebDriverWait
 
-from fake_server import LONG, MARKDOWN, POEM, FakeServer
+from fake_server import LONG, MARKDOWN, POEM, FakeServer, model
 
 AXE = pathlib.Path(importlib.util.find_spec('axe_playwright_python').submodule_search_locations[0], 'axe.min.js')
 POEM_QUESTION = '写一首七言绝句，题目：秋夜'
@@ -246,6 +246,40 @@ class ChatTest(PageTest):
         self.send('next')
         self.assertEqual(self.server.requests[-1]['messages'][1], {
             'role': 'assistant', 'content': 'Then the answer 😀.', 'reasoning_content': 'First a thought.'})
+
+    def test_switch_of_thinking_is_there_if_a_model_minds_it(self):
+        self.click('#think')
+        self.server.models = [model('plain', context_length=64, thinking=False), model('thinker', context_length=64, thinking=True)]
+        self.load()
+        self.assertFalse(self.find('#think').is_displayed())
+        self.send('think')
+        self.assertEqual(self.server.requests[-1]['chat_template_kwargs'], {'open_thinking': False})
+        self.click('#compare')
+        self.assertTrue(self.find('#think').is_displayed())
+        self.send('think')
+        self.assertEqual({body['model']: body['chat_template_kwargs']['open_thinking'] for body in self.server.requests[-2:]},
+                         {'plain': False, 'thinker': True})
+        self.click('#compare')
+        self.assertFalse(self.find('#think').is_displayed())
+        Select(self.find('#checkpoint-0')).select_by_visible_text('thinker')
+        self.assertTrue(self.find('#think').is_displayed())
+
+    def test_starters_fit_the_model(self):
+        starters = lambda: [node.text for node in self.all('#starters button')]
+        self.assertEqual(starters(), ['Introduce yourself', 'Write a seven-character quatrain titled “Autumn Night”', 'Why is the sky blue?'])
+        self.server.models = [model('minimind-poet', thinking=False), *self.server.models]
+        self.script('localStorage.clear()')
+        self.load()
+        self.assertEqual([text.split('\n')[0] for text in starters()],
+                         [POEM_QUESTION, '以“山居”为题写一首五言律诗', '续写：空山新雨后，'])
+        self.assertEqual(self.text('#welcome-title'), 'Which poem shall I write?')
+        self.assertIn('Chinese poems', self.text('#welcome-note'))
+        self.assertEqual(starters()[0].split('\n')[1], 'A quatrain with lines of seven, “Autumn Night”')
+        self.click('#language')
+        self.assertEqual(starters()[0], POEM_QUESTION)
+        self.all('#starters button')[0].click()
+        self.wait(lambda: self.all('.answer') and self.idle())
+        self.assertEqual(self.server.requests[-1]['messages'], [{'role': 'user', 'content': POEM_QUESTION}])
 
     def test_tool_calls_wait_for_results(self):
         self.click('#open-settings')

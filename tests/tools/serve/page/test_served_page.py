@@ -61,6 +61,14 @@ class ServedPageTest(PageTest):
         self.assertEqual(len(self.all('.turn')), 2)
         self.assertEqual(self.all('.lane .error'), [])
 
+    def test_poet_has_starters_and_no_switch_of_thinking(self):
+        self.assertFalse(self.find('#think').is_displayed())
+        for starter in range(3):
+            self.click('#new-chat')
+            self.all('#starters button')[starter].click()
+            self.wait(lambda: self.all('.answer') and self.idle())
+            self.assertRegex(self.answer(), r'^[\u4e00-\u9fff，。！？、\n ]{20,}$')
+
     def test_chat_loads_what_the_page_exports(self):
         self.send(POEM_QUESTION)
         self.click('[aria-label="Regenerate"]')
