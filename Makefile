@@ -105,7 +105,7 @@ ABI := $(shell sed -n 's/^\#define MINIMIND_ABI //p' runtime/api/minimind.h)
 LIBRARY := $(BUILD)/libminimind.so.$(ABI)
 TEST_OBJECTS := $(TEST_UNITS:%=$(BUILD)/%.o)
 
-.PHONY: all lib release test-release wheel test-python help demo poet test test-serve test-deploy check test-everything test-systems run-tests install clean format sanitize sanitize-threads run-threaded-tests soak fuzz reference bench-peers packages test-packages check-format check-units tidy
+.PHONY: all lib release test-release wheel test-python help demo poet test test-serve test-clients test-deploy check test-everything test-systems run-tests install clean format sanitize sanitize-threads run-threaded-tests soak fuzz reference bench-peers packages test-packages check-format check-units tidy
 all: minimind
 
 help:
@@ -116,6 +116,7 @@ help:
 	@echo 'make check            the same without installing packages, and warnings are errors'
 	@echo 'make test-systems     as root: make demo and make test in new minimal systems of the Debian releases in SYSTEMS'
 	@echo 'make test-serve       install missing packages, set up selenium and openai under build/, and test the server'
+	@echo 'make test-clients     try clients of the server under build/clients, and write their matrix into tools/serve/API.md (CLIENTS=names)'
 	@echo 'make core             build $(CORE)/minimind-core, which continues a text: static, and only the core of the sources'
 	@echo 'make lib              build the C interface, $(LIBRARY)'
 	@echo 'make release          build one file for each of $(RELEASE_TARGETS), under build/release-files'
@@ -398,6 +399,11 @@ test-serve: minimind
 	build/serve-venv/bin/python -m unittest discover -s tests/tools/serve/page
 	build/serve-venv/bin/python -m unittest discover -s tests/tools/serve/api
 	python3 -m unittest discover -s tests/tools/serve
+
+# CLIENTS='openai litellm' tries only these and writes no page.
+test-clients: minimind
+	$(call install_packages,python3-venv)
+	python3 tests/tools/serve/clients/run.py $(CLIENTS)
 
 # Tests of properties try fewer cases here: see tests/support/cases.h. GCC compiles the sanitizers' code twice as fast with -Og
 # as with -O1; kernels are compiled with -O1, because their tests would take longer than that saves. With the sanitizers' code

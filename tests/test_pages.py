@@ -1,4 +1,4 @@
-"""Tests that every link of the pages leads to a file of the repository, and to a heading of it."""
+"""Tests that every link of the pages leads to a file of the repository, and to a heading of it, and that a table is up to date."""
 
 import pathlib
 import re
@@ -32,6 +32,14 @@ class PagesTest(unittest.TestCase):
                     self.assertTrue(file.exists(), "no such file")
                     if anchor:
                         self.assertIn(anchor, anchors(file))
+
+    def test_the_matrix_of_clients_has_the_versions_that_are_tried(self):
+        page = (ROOT / "tools" / "serve" / "API.md").read_text(encoding="utf-8")
+        tried = re.findall(r"(\S+)==(\S+)", (ROOT / "tests/tools/serve/clients/versions.txt").read_text())
+        for mark in ("clients", "客户端"):
+            matrix = page.split(f"<!--{mark}-->\n")[1].split(f"<!--/{mark}-->")[0]
+            found = re.findall(r"`(\S+)` (\d\S*?)[ ,]", matrix)
+            self.assertEqual(set(found), set(tried), f"{mark}; run make test-clients")
 
 
 if __name__ == "__main__":

@@ -1,0 +1,163 @@
+"""OpenAI's own package, which checks each answer against its types."""
+
+import openai
+from answer import Answer, Weather
+
+from features import (BASE_URL, CALL, CALL_AND_RESULT, ENOUGH, MODEL, PROMPT, QUESTION, SCHEMA, STOP, TEXT, TOKENS, TOOLS, WEATHER,
+                      Client, run)
+
+SETTINGS = {'base_url': BASE_URL, 'api_key': 'none', 'max_retries': 0}
+client = openai.OpenAI(**SETTINGS, _strict_response_validation=True)
+FORCED = {'tool_choice': 'required', 'parallel_tool_calls': False, 'max_tokens': ENOUGH}
+STRICT_TOOLS = [{'type': 'function', 'function': {**WEATHER, 'strict': True}}]
+
+
+GREEDY = {'model': MODEL, 'messages': QUESTION, 'max_tokens': TOKENS, 'temperature': 0}
+
+
+def chat(**fields):
+    return client.chat.completions.create(**{**GREEDY, **fields})
+
+
+def text_of(answer):
+    return answer.choices[0].message.content
+
+
+class Chat(Client):
+    title = 'chat'
+
+    def chat(self):
+        return text_of(chat())
+
+    def stream(self):
+        return [chunk.choices[0].delta.content for chunk in chat(stream=True) if chunk.choices[0].delta.content]
+
+    async def asynchronous(self):
+        async with openai.AsyncOpenAI(**SETTINGS) as other:
+            stream = await other.chat.completions.create(**GREEDY, stream=True)
+            return ''.join([chunk.choices[0].delta.content or '' async for chunk in stream])
+
+    def tools(self):
+        answer = chat(tools=TOOLS, **FORCED)
+        function = answer.choices[0].message.tool_calls[0].function
+        return function.name, function.arguments
+
+    def tool_stream(self):
+        with client.chat.completions.stream(**{**GREEDY, **FORCED}, tools=STRICT_TOOLS) as stream:
+            function = stream.get_final_completion().choices[0].message.tool_calls[0].function
+        return function.name, function.arguments
+
+    def tool_result(self):
+        return text_of(chat(messages=CALL_AND_RESULT, tools=TOOLS))
+
+    def json_object(self):
+        return text_of(chat(response_format={'type': 'json_object'}, max_tokens=ENOUGH))
+
+    def json_schema(self):
+        form = {'type': 'json_schema', 'json_schema': {'name': 'answer', 'schema': SCHEMA, 'strict': True}}
+        return text_of(chat(response_format=form, max_tokens=ENOUGH))
+
+    def logprobs(self):
+        tokens = chat(logprobs=True, top_logprobs=2).choices[0].logprobs.content
+        return [one.logprob for token in tokens for one in (token, *token.top_logprobs)]
+
+    def stop(self):
+        return text_of(chat(stop=[STOP]))
+
+    def seed(self):
+        return [text_of(chat(seed=seed, temperature=1)) for seed in (1, 1, 2)]
+
+    def several(self):
+        return [choice.message.content for choice in chat(n=2).choices]
+
+    def usage(self):
+        *_, last = chat(stream=True, stream_options={'include_usage': True})
+        return last.usage.prompt_tokens, last.usage.completion_tokens
+
+    def completion(self):
+        return client.completions.create(model=MODEL, prompt=PROMPT, max_tokens=TOKENS).choices[0].text
+
+    def models(self):
+        return [model.id for model in client.models.list()]
+
+    def embeddings(self):
+        return client.embeddings.create(model=MODEL, input=TEXT)
+
+    def error(self):
+        return chat(temperature=-1)
+
+
+class Parsed(Client):
+    """Types of pydantic, which the package turns into strict schemas."""
+
+    title = 'parse'
+
+    def json_schema(self):
+        answer = client.chat.completions.parse(**{**GREEDY, 'max_tokens': ENOUGH}, response_format=Answer)
+        return answer.choices[0].message.parsed.model_dump()
+
+    def tools(self):
+        tool = openai.pydantic_function_tool(Weather, name='weather')
+        answer = client.chat.completions.parse(**{**GREEDY, **FORCED}, tools=[tool])
+        function = answer.choices[0].message.tool_calls[0].function
+        return function.name, function.parsed_arguments.model_dump()
+
+
+GREEDY_RESPONSE = {'model': MODEL, 'input': TEXT, 'max_output_tokens': TOKENS, 'temperature': 0}
+
+
+def respond(**fields):
+    return client.responses.create(**{**GREEDY_RESPONSE, **fields})
+
+
+def call_of(response):
+    return next((item.name, item.arguments) for item in response.output if item.type == 'function_call')
+
+
+class Responses(Client):
+    title = 'responses'
+    tool = {'type': 'function', **WEATHER, 'strict': True}
+    forced = {'tools': [tool], 'tool_choice': 'required', 'parallel_tool_calls': False, 'max_output_tokens': ENOUGH}
+
+    def chat(self):
+        return respond().output_text
+
+    def stream(self):
+        return [event.delta for event in respond(stream=True) if event.type == 'response.output_text.delta']
+
+    async def asynchronous(self):
+        async with openai.AsyncOpenAI(**SETTINGS) as other:
+            return (await other.responses.create(**GREEDY_RESPONSE)).output_text
+
+    def tools(self):
+        return call_of(respond(**self.forced))
+
+    def tool_stream(self):
+        *_, last = respond(stream=True, **self.forced)
+        return call_of(last.response)
+
+    def tool_result(self):
+        call = CALL['tool_calls'][0]
+        return respond(input=[*QUESTION, {'type': 'function_call', 'call_id': call['id'], **call['function']},
+                              {'type': 'function_call_output', 'call_id': call['id'], 'output': '晴'}]).output_text
+
+    def json_object(self):
+        return respond(text={'format': {'type': 'json_object'}}, max_output_tokens=ENOUGH).output_text
+
+    def json_schema(self):
+        response = client.responses.parse(**{**GREEDY_RESPONSE, 'max_output_tokens': ENOUGH}, text_format=Answer)
+        return response.output_parsed.model_dump()
+
+    def logprobs(self):
+        response = respond(include=['message.output_text.logprobs'], top_logprobs=2)
+        return [token.logprob for token in response.output[0].content[0].logprobs]
+
+    def usage(self):
+        usage = respond().usage
+        return usage.input_tokens, usage.output_tokens
+
+    def error(self):
+        return respond(temperature=-1)
+
+
+run(Chat, Parsed, Responses)
