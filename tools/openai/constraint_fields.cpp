@@ -17,7 +17,7 @@ namespace minimind {
 namespace {
 
 // What a field may say of a text.
-enum class ConstraintKind : std::uint8_t { schema, pattern, choice, grammar };
+enum class ConstraintKind : std::uint8_t { schema, any_object, pattern, choice, grammar };
 
 struct ConstraintField {
   std::string_view name;
@@ -29,8 +29,9 @@ constexpr std::array own_fields{
     ConstraintField{"guided_regex", ConstraintKind::pattern}, ConstraintField{"guided_choice", ConstraintKind::choice},
     ConstraintField{"guided_grammar", ConstraintKind::grammar}};
 constexpr std::array fields_of_outputs{
-    ConstraintField{"json", ConstraintKind::schema}, ConstraintField{"regex", ConstraintKind::pattern},
-    ConstraintField{"choice", ConstraintKind::choice}, ConstraintField{"grammar", ConstraintKind::grammar}};
+    ConstraintField{"json", ConstraintKind::schema}, ConstraintField{"json_object", ConstraintKind::any_object},
+    ConstraintField{"regex", ConstraintKind::pattern}, ConstraintField{"choice", ConstraintKind::choice},
+    ConstraintField{"grammar", ConstraintKind::grammar}};
 constexpr std::array sglang_fields{ConstraintField{"json_schema", ConstraintKind::schema},
                                    ConstraintField{"regex", ConstraintKind::pattern},
                                    ConstraintField{"ebnf", ConstraintKind::grammar}};
@@ -96,6 +97,9 @@ std::shared_ptr<const Grammar> read_field(const BodyFields& fields, const std::s
   switch (kind) {
     case ConstraintKind::schema:
       return read_schema(fields, name);
+    case ConstraintKind::any_object:
+      fields.require(name, true);
+      return schema_grammar(ChatJson{{"type", "object"}}, fields.name_of(name), true);
     case ConstraintKind::choice:
       return read_texts(fields, name);
     case ConstraintKind::pattern:
@@ -128,7 +132,11 @@ void read_fields(const BodyFields& fields, std::span<const ConstraintField> name
 
 TextConstraint read_constraint(const BodyFields& body, bool chat, TextConstraint given) {
   TextConstraint constraint = std::move(given);
-  if (chat) use(constraint, about("response_format", [&] { return read_response_format(body); }), "response_format");
+  if (chat) {
+    auto format = about("response_format", [&] { return read_response_format(body); });
+    // It is the form of a text, which a forced call does not have: that is the constraint that was given.
+    if (constraint.field.empty()) use(constraint, std::move(format), "response_format");
+  }
   read_fields(body, own_fields, constraint);
   const ChatJson* const outputs = body.object("structured_outputs");
   if (!outputs) return constraint;

@@ -14,12 +14,12 @@ struct TextConstraint {
   std::string field{};                       // that has it; empty for none
 };
 
-// Read the fields of a request that say what its text must be; only one of them may be there, and none if `given`
-// has one already. Throw RequestError.
+// Read the fields of a request that say what its text must be; only one of them may be there, and none but
+// response_format, which then changes nothing, if `given` has one already: that of a forced call. Throw RequestError.
 //
 // response_format, if `chat`; grammar; and those of vLLM: guided_json, guided_regex, guided_choice, guided_grammar and
-// structured_outputs with json, regex, choice or grammar. A JSON Schema is an object or its text, a grammar is GBNF,
-// and the whole text must match a regular expression.
+// structured_outputs with json, json_object, regex, choice or grammar. A JSON Schema is an object or its text, a
+// grammar is GBNF, and the whole text must match a regular expression.
 TextConstraint read_constraint(const BodyFields& body, bool chat, TextConstraint given);
 // Those of SGLang's sampling parameters: json_schema, regex and ebnf.
 TextConstraint read_sglang_constraint(const BodyFields& parameters);

@@ -71,6 +71,25 @@ TEST(Request, PlainContentCanBeRequestedButNotRefused) {
   EXPECT_THROW(read("yes", false), RequestError);
 }
 
+TEST(Request, AFormatDoesNotChangeAForcedCall) {
+  RequestJson body = full_chat();
+  const auto error_of = [&] {
+    try {
+      EXPECT_EQ(read_request(body, true, defaults()).grammar_param, "tool_choice");
+    } catch (const RequestError& error) {
+      return error.param();
+    }
+    return std::string();
+  };
+  body["response_format"] = {{"type", "json_schema"}, {"json_schema", {{"schema", {{"type", "integer"}}}}}};
+  EXPECT_EQ(error_of(), "");
+  body["response_format"] = {{"type", "xml"}};
+  EXPECT_EQ(error_of(), "response_format") << "it is read, though";
+  body["response_format"] = nullptr;
+  body["grammar"] = "root ::= \"a\"";
+  EXPECT_EQ(error_of(), "grammar");
+}
+
 TEST(Request, ReadsEveryField) {
   const Request chat = read_request(full_chat(), true, defaults());
   EXPECT_EQ(chat.messages.size(), 4u);
