@@ -109,8 +109,9 @@ def matrix(rows, language):
 
 
 def label(row):
-    packages = ', '.join('`{}` {}'.format(*package.split('==')) for package in row['packages'])
-    return f'{packages} {row["title"]}'.strip()
+    package = next(one for one in row['packages'] if one.startswith(row['package']))
+    name, version = re.fullmatch(r'([\w-]+)(?:\[\w+\])?==(\S+)', package).groups()
+    return f'`{name}` {version} {row["title"]}'.strip()
 
 
 def write_page(rows):
@@ -148,7 +149,7 @@ def main(names):
             failed = install(name, versions[name])
             if failed:
                 print(f'{name}: {failed}', flush=True)
-                tried = [{'title': '', 'results': None, 'explained': {}}]
+                tried = [{'title': '', 'package': '', 'results': None, 'explained': {}}]
             else:
                 tried = try_client(name, f'http://127.0.0.1:{server.port}')
             rows += [{**row, 'packages': versions[name]} for row in tried]
