@@ -1,4 +1,4 @@
-"""Outlines with its models for OpenAI's API and for Ollama's."""
+"""Outlines with its models for OpenAI's API, for vLLM's and for Ollama's."""
 
 import ollama
 import openai
@@ -46,6 +46,28 @@ class OpenAi(Client):
         return self.ask(temperature=-1)
 
 
+class Vllm(Client):
+    """The same API, but with vLLM's field for the type."""
+
+    title = 'from_vllm'
+    model = outlines.from_vllm(openai.OpenAI(**SETTINGS), MODEL)
+
+    def ask(self, output_type=None, **fields):
+        return self.model(TEXT, output_type, **{'max_tokens': TOKENS, 'temperature': 0, **fields})
+
+    def chat(self):
+        return self.ask()
+
+    def stream(self):
+        return [piece for piece in self.model.stream(TEXT, max_tokens=TOKENS, temperature=0) if piece]
+
+    def json_schema(self):
+        return self.ask(Answer, max_tokens=ENOUGH)
+
+    def error(self):
+        return self.ask(temperature=-1)
+
+
 class Ollama(Client):
     title = 'from_ollama'
     model = outlines.from_ollama(ollama.Client(ADDRESS), MODEL)
@@ -76,4 +98,4 @@ class Ollama(Client):
         return self.ask(temperature=-1)
 
 
-run(OpenAi, Ollama)
+run(OpenAi, Vllm, Ollama)
