@@ -1,7 +1,9 @@
-"""Agno's agents with its models for OpenAI's API and for Ollama's."""
+"""Agno's agents with its models for OpenAI's API and for Ollama's.
+
+No calls are required: an agent would ask for the next one after each result.
+"""
 
 import os
-from typing import Literal
 
 os.environ['AGNO_TELEMETRY'] = 'false'
 
@@ -39,40 +41,18 @@ class Model(Client):
         return metrics.input_tokens, metrics.output_tokens
 
 
-class WithTools(Model):
-    def called(self, stream):
-        """What the function was called with."""
-        calls = []
-
-        def weather(city: Literal['北京', '上海']) -> str:
-            """Weather of a city"""
-            calls.append(('weather', {'city': city}))
-            return '晴'
-
-        agent = self.agent(self.model(ENOUGH), tools=[weather], tool_choice='required', tool_call_limit=1)
-        answer = agent.run(TEXT, stream=stream)
-        if stream:
-            list(answer)
-        return calls[0]
-
-    def tools(self):
-        return self.called(False)
-
-    def tool_stream(self):
-        return self.called(True)
-
-
-class OpenAi(WithTools):
+class OpenAi(Model):
     title = 'OpenAILike'
 
     def model(self, tokens=TOKENS, **fields):
-        return OpenAILike(**{'id': MODEL, 'base_url': BASE_URL, 'api_key': 'none', 'temperature': 0, 'max_tokens': tokens, **fields})
+        return OpenAILike(**{'id': MODEL, 'base_url': BASE_URL, 'api_key': 'none', 'temperature': 0,
+                             'max_tokens': tokens, **fields})
 
     def seed(self):
         return [self.agent(self.model(seed=seed, temperature=1)).run(TEXT).content for seed in (1, 1, 2)]
 
 
-class Responses(WithTools):
+class Responses(Model):
     title = 'OpenAIResponses'
 
     def model(self, tokens=TOKENS, **fields):

@@ -28,7 +28,8 @@ class Generator(Client):
         return {'temperature': 0, self.limit: TOKENS, **others}
 
     def ask(self, messages=ASKED, tools=None, streaming_callback=None, **fields):
-        generator = self.kind(**SETTINGS, tools=tools, streaming_callback=streaming_callback, generation_kwargs=self.fields(**fields))
+        generator = self.kind(**SETTINGS, tools=tools, streaming_callback=streaming_callback,
+                              generation_kwargs=self.fields(**fields))
         return generator.run(messages)['replies']
 
     def chat(self):

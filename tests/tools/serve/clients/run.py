@@ -26,8 +26,9 @@ from test_many_clients import ROOT, Server  # noqa: E402
 PAGE = ROOT / 'tools' / 'serve' / 'API.md'
 BUILD = ROOT / 'build' / 'clients'
 SECONDS_TO_INSTALL = 600
-SECONDS_TO_TRY = 600
+SECONDS_TO_TRY = 300
 LEAST_SHARE = 0.98
+LONGEST_ERROR = 600
 # What packages would ask of others than the server.
 QUIET = {'LITELLM_LOCAL_MODEL_COST_MAP': 'True', 'OPENAI_AGENTS_DISABLE_TRACING': '1', 'HF_HUB_OFFLINE': '1',
          'HF_DATASETS_OFFLINE': '1', 'PYTHONWARNINGS': 'ignore', 'OPENAI_API_KEY': 'none', 'DO_NOT_TRACK': '1'}
@@ -103,9 +104,13 @@ def matrix(rows, language):
     if failed:
         lines.append('')
     for row, feature in failed:
-        why = row['explained'].get(feature, [row['results'][feature]] * 2)[language]
+        why = one_line(row['explained'].get(feature, [row['results'][feature]] * 2)[language])
         lines.append('- ' + WORDS['fails'][language].format(label(row), FEATURES[feature][language], why))
     return '\n'.join(lines) + '\n'
+
+
+def one_line(error):
+    return re.sub(r'\s+', ' ', error)[:LONGEST_ERROR]
 
 
 def label(row):
@@ -162,7 +167,7 @@ def main(names):
     if not names:
         write_page(rows)
     for fault in found:
-        print(re.sub(r'\s+', ' ', fault)[:600])
+        print(one_line(fault))
     return 1 if found else 0
 
 
