@@ -218,6 +218,7 @@ TEST(Request, ReadsTheConstraintsOfOtherServers) {
       {R"({"structured_outputs": {"json": {"const": 1}}})", {"1"}},
       {R"({"structured_outputs": {"regex": ".b", "json": null}})", {"ab"}},
       {R"({"structured_outputs": {"choice": ["a"]}})", {"a"}},
+      {R"({"structured_outputs": {"json_object": true}})", {R"({"a":1})", R"({"b":1})"}},
       {R"({"structured_outputs": {"grammar": "root ::= [0-9]"}})", {"1"}}};
   for (const auto& [fields, expected] : cases) {
     EXPECT_EQ(allowed(read_request(chat_with(fields), true, defaults()), texts), expected) << fields;
@@ -233,6 +234,7 @@ TEST(Request, RejectsSeveralConstraintsAndThoseThatAreNone) {
       {R"({"response_format": {"type": "json_object"}, "guided_json": {}})", "guided_json"},
       {R"({"grammar": "root ::= \"a\"", "structured_outputs": {"regex": "a"}})", "structured_outputs.regex"},
       {R"({"structured_outputs": {}})", "structured_outputs"},
+      {R"({"structured_outputs": {"json_object": false}})", "structured_outputs.json_object"},
       {R"({"structured_outputs": {"regexp": "a"}})", "structured_outputs.regexp"},
       {R"({"structured_outputs": {"choice": []}})", "structured_outputs.choice"},
       {R"({"guided_choice": [1]})", "guided_choice"},
