@@ -29,6 +29,7 @@ constexpr Translation texts[] = {
     Translation{"MODEL", "模型"},
     Translation{"TEXT", "文本"},
     Translation{"FILE", "文件"},
+    Translation{"PATTERN", "表达式"},
     Translation{"FOLDER", "文件夹"},
     Translation{"MB", "MB"},
     Translation{"PATH", "路径"},

@@ -69,7 +69,8 @@ TEST_F(ConstrainedCli, UsageErrorsDifferFromFileErrors) {
   expect("--json-schema " + path("o.json") + " --schema-ref x", 2, "--schema-ref is 'x', expected URI=FILE");
   expect("--open-schema", 2, "are for --json-schema");
   expect("--json-schema " + path("o.json") + " --open-schema --closed", 2, "give either --open-schema or");
-  expect("--grammar a --json-schema b", 2, "give either --grammar or --json-schema");
+  expect("--grammar a --json-schema b", 2,
+         "--grammar, --regex and --json-schema each say what the whole text is; give one of them");
   expect("--grammar " + path("missing"), 1, "missing");
   expect("--logit-bias 5", 2, "--logit-bias is '5'");
   expect("--logit-bias 999999-1", 2, "the logit bias names token 999999");
