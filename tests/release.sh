@@ -7,7 +7,7 @@ folder=$(cd "$1" && pwd)
 cd "$(dirname "$0")/.."
 work=$(mktemp -d)
 trap 'rm -rf "$work"' EXIT
-most_bytes=10000000
+most_bytes=13000000
 failures=0
 
 fail() {
