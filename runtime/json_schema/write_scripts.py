@@ -1,22 +1,20 @@
-"""Writes scripts.cpp, the characters of each script of Unicode, from the files of Debian's package unicode-data.
+"""Writes script_table.h, the characters of each script of Unicode, from the files of Debian's package unicode-data.
 
     python3 runtime/json_schema/write_scripts.py /usr/share/unicode
-    clang-format -i runtime/json_schema/scripts.cpp
+    clang-format -i runtime/json_schema/script_table.h
 """
 
 import pathlib
 import sys
 
 WIDTH = 100
-TARGET = pathlib.Path(__file__).with_name('scripts.cpp')
-HEAD = '''#include "runtime/json_schema/scripts.h"
+TARGET = pathlib.Path(__file__).with_name('script_table.h')
+HEAD = '''#pragma once
 
-#include <algorithm>
 #include <array>
-#include <vector>
+#include <string_view>
 
 namespace minimind {{
-namespace {{
 
 struct Script {{
   std::string_view names;   // separated by spaces
@@ -24,37 +22,9 @@ struct Script {{
 }};
 
 // From Scripts.txt and PropertyValueAliases.txt of Unicode {version}: write_scripts.py writes this file.
-constexpr std::array<Script, {count}> scripts{{{{
+inline constexpr std::array<Script, {count}> scripts{{{{
 '''
 TAIL = '''}};
-
-// Calls use(word) with the words of a text that is separated by spaces.
-template <class Use>
-void for_each_word(std::string_view text, Use use) {
-  while (!text.empty()) {
-    const std::size_t end = std::min(text.find(' '), text.size());
-    use(text.substr(0, end));
-    text.remove_prefix(std::min(end + 1, text.size()));
-  }
-}
-
-}  // namespace
-
-std::optional<CodePoints> characters_of_script(std::string_view name) {
-  for (const Script& script : scripts) {
-    bool named = false;
-    for_each_word(script.names, [&](std::string_view known) { named = named || known == name; });
-    if (!named) continue;
-    std::vector<CodePoints::Range> ranges;
-    for_each_word(script.ranges, [&](std::string_view range) {
-      const std::size_t dash = std::min(range.find('-'), range.size());
-      const char32_t first = *hexadecimal(range.substr(0, dash));
-      ranges.push_back({first, dash == range.size() ? first : *hexadecimal(range.substr(dash + 1))});
-    });
-    return CodePoints(std::move(ranges));
-  }
-  return std::nullopt;
-}
 
 }  // namespace minimind
 '''
