@@ -151,9 +151,7 @@ void read_completion(const BodyFields& body, Request& request, const RequestDefa
   }
   request.echo = body.flag("echo").value_or(false);
   if (const auto top = body.whole("logprobs", 0, most_top_logprobs)) request.logprobs = *top;
-  if (!body.text("suffix").value_or("").empty()) {
-    body.fail("suffix", "none, because the model continues texts and cannot fill in their middle");
-  }
+  require_no_suffix(body);
 }
 
 void read_counts(const BodyFields& body, Request& request, const RequestDefaults& defaults) {
@@ -242,6 +240,11 @@ void read_penalty_range(const BodyFields& body, const Request& request) {
   const bool penalizes =
       sampling.repeat_penalty != 1 || sampling.presence_penalty != 0 || sampling.frequency_penalty != 0;
   if (*last >= 0 && penalizes) body.fail("repeat_last_n", "-1, because penalties are for the whole text");
+}
+
+void require_no_suffix(const BodyFields& body) {
+  if (body.text("suffix").value_or("").empty()) return;
+  body.fail("suffix", "none, because the model continues texts and cannot fill in their middle");
 }
 
 void require_no_other_sampling(const BodyFields& body) {

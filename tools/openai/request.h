@@ -82,6 +82,8 @@ inline constexpr std::size_t most_stop_tokens = 1000;
 void read_ends(const BodyFields& body, Dialect dialect, Request& request);
 // Checks repeat_last_n: penalties are for the whole text, or there are none.
 void read_penalty_range(const BodyFields& body, const Request& request);
+// Checks that a text is not to be put before another one.
+void require_no_suffix(const BodyFields& body);
 // Checks that steps of sampling which there are not here are off.
 void require_no_other_sampling(const BodyFields& body);
 

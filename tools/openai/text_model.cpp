@@ -164,8 +164,7 @@ GrammarMarks TextModel::call_marks(bool is_free) const {
   if (is_free && !has_mark) {
     throw RequestError(
         "tools: strict and allowed_tools require a tokenizer with the token <tool_call>, which this model does not "
-        "have; "
-        "omit them, or require a call by tool_choice",
+        "have; omit them, or require a call by tool_choice",
         "tools");
   }
   return marks;

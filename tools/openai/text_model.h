@@ -54,6 +54,8 @@ class TextModel {
   // "minimind".
   const std::vector<std::string>& names() const { return names_; }
   bool has_name(const std::string& name) const { return std::ranges::count(names_, name) > 0; }
+  // Returns the name that an answer has: that of the request if it is one of the model's, else the model's own.
+  const std::string& name_for(const std::string& asked) const { return has_name(asked) ? asked : names_.front(); }
 
   const CheckpointFacts& facts() const { return facts_; }
 

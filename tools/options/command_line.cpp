@@ -103,7 +103,7 @@ void add_general(CLI::App& app) {
 
 }  // namespace
 
-CommandLine::CommandLine(std::string version)
+CommandLine::CommandLine(std::function<std::string()> version)
     : app_(std::make_unique<CLI::App>(bilingual("Run MiniMind language models on a CPU, straight from the checkpoint.",
                                                 "直接加载检查点，在 CPU 上运行 MiniMind 语言模型。"),
                                       "minimind")) {

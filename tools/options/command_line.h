@@ -33,8 +33,8 @@ Command add_bench(CommandOptions& command);
 // The command line: all commands with their options.
 class CommandLine {
  public:
-  // `version` is the text of --version.
-  explicit CommandLine(std::string version);
+  // `version` returns the text of --version.
+  explicit CommandLine(std::function<std::string()> version);
   ~CommandLine();
 
   const CLI::App& app() const { return *app_; }

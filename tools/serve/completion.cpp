@@ -105,7 +105,7 @@ Completion::Completion(const TextModel& model, Request request, std::shared_ptr<
       answer_(std::move(answer)),
       now_(std::time(nullptr)),
       id_(unique_id(id_prefix_of(request_))),
-      model_name_(model.has_name(request_.model) ? request_.model : model.names().front()),
+      model_name_(model.name_for(request_.model)),
       chunks_(id_, model_name_, request_, now_) {}
 
 void Completion::start(const TextModel& model, EngineThread& engine, Request request, const TakeSeeds& take_seeds,

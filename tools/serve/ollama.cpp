@@ -124,9 +124,7 @@ void read_prompt(const BodyFields& body, OllamaRequest& request, const Tokenizer
   const auto system = body.text("system");
   const bool is_raw = body.flag("raw").value_or(false);
   request.only_loads = prompt.empty();
-  if (!body.text("suffix").value_or("").empty()) {
-    body.fail("suffix", "none, because the model continues texts and cannot fill in their middle");
-  }
+  require_no_suffix(body);
   body.require("template", "");
   for (const char* const name : {"images", "context"}) body.require(name, ChatJson::array());
   request.text.chat = !is_raw;

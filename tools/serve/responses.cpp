@@ -74,7 +74,7 @@ class ResponseAnswer {
                   {"status", status},
                   {"error", nullptr},
                   {"incomplete_details", nullptr},
-                  {"model", model_.has_name(request_.text.model) ? request_.text.model : model_.names().front()},
+                  {"model", model_.name_for(request_.text.model)},
                   {"output", status == "in_progress" ? ChatJson::array() : items_.items()}};
     json.update(request_.settings);
     json["usage"] = usage;

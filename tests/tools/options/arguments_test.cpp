@@ -25,7 +25,7 @@ std::vector<std::string> split(const std::string& line) {
 
 // Returns the error of a call; empty if there is none.
 std::string complaint_about(const std::string& line) {
-  static const CommandLine command_line("");
+  static const CommandLine command_line(nullptr);
   try {
     check_arguments(command_line.app(), split(line));
   } catch (const UsageError& error) {

@@ -165,7 +165,7 @@ bool is_bilingual(const std::string& text) {
 }
 
 TEST(Chinese, HasEveryTextOfTheHelp) {
-  const CommandLine command_line("");
+  const CommandLine command_line(nullptr);
   for (const CLI::App* app : apps_of(command_line.app())) {
     EXPECT_TRUE(is_bilingual(app->get_description())) << app->get_description();
     EXPECT_TRUE(app->get_footer().empty() || is_bilingual(app->get_footer())) << app->get_footer();
@@ -279,7 +279,7 @@ class LanguageCli : public Cli {
 };
 
 TEST_F(LanguageCli, ChineseHelpOfEveryCommandFits80Columns) {
-  const CommandLine command_line("");
+  const CommandLine command_line(nullptr);
   for (const CLI::App* app : apps_of(command_line.app())) {
     const std::string call = app->get_parent() ? app->get_name() + " --help" : "--help";
     const Outcome help = chinese(call);
@@ -296,7 +296,7 @@ TEST_F(LanguageCli, ChineseHelpOfEveryCommandFits80Columns) {
 }
 
 TEST_F(LanguageCli, HelpGroupsOptionsAndShowsTwoExamples) {
-  const CommandLine command_line("");
+  const CommandLine command_line(nullptr);
   for (const CLI::App* app : apps_of(command_line.app())) {
     const std::string help = english(app->get_parent() ? app->get_name() + " --help" : "").out;
     for (const CLI::Option* option : app->get_options()) {

@@ -76,7 +76,7 @@ bool is_asked_for(const CLI::Option& option, const std::string& asked) {
 }
 
 std::string table_of_options(const std::string& asked) {
-  const CommandLine command_line("");
+  const CommandLine command_line(nullptr);
   const auto commands = command_line.app().get_subcommands({});
   std::vector<Row> rows;
   for (const CLI::App* command : commands) {
@@ -158,7 +158,7 @@ std::string fields_of(const GenerationParameter& parameter) {
 
 std::string table_of_parameters(bool as_fields) {
   const bool english = language() == Language::english;
-  const CommandLine command_line("");
+  const CommandLine command_line(nullptr);
   const std::size_t commands = options_of(command_line, generation_parameters[0]).size();
   std::string table = english ? fmt::format("| {} | range | default | does |\n", as_fields ? "field" : "option")
                               : fmt::format("| {} | 范围 | 默认值 | 作用 |\n", as_fields ? "字段" : "选项");
@@ -200,7 +200,7 @@ std::string table_of_weight_types() {
 
 // The numbers, with the defaults of the server.
 std::string script_of_parameters() {
-  const CommandLine command_line("");
+  const CommandLine command_line(nullptr);
   std::string lines = "const PARAMETERS = {\n";
   for (const GenerationParameter& parameter : generation_parameters) {
     if (parameter.name == "seed") lines += "  seed: {least: 0, most: Number.MAX_SAFE_INTEGER, whole: true},\n";
