@@ -10,9 +10,8 @@ from features import ADDRESS, BASE_URL, ENOUGH, MODEL, STOP, TEXT, TOKENS, Clien
 SETTINGS = {'base_url': BASE_URL, 'api_key': 'none', 'max_retries': 0}
 
 
-class OpenAi(Client):
-    title = 'from_openai'
-    model = outlines.from_openai(openai.OpenAI(**SETTINGS), MODEL)
+class OfOpenAi(Client):
+    """What Outlines does through OpenAI's API with either way to ask for a type."""
 
     def ask(self, output_type=None, **fields):
         return self.model(TEXT, output_type, **{'max_tokens': TOKENS, 'temperature': 0, **fields})
@@ -23,15 +22,23 @@ class OpenAi(Client):
     def stream(self):
         return [piece for piece in self.model.stream(TEXT, max_tokens=TOKENS, temperature=0) if piece]
 
+    def json_schema(self):
+        return self.ask(Answer, max_tokens=ENOUGH)
+
+    def error(self):
+        return self.ask(temperature=-1)
+
+
+class OpenAi(OfOpenAi):
+    title = 'from_openai'
+    model = outlines.from_openai(openai.OpenAI(**SETTINGS), MODEL)
+
     async def asynchronous(self):
         model = outlines.from_openai(openai.AsyncOpenAI(**SETTINGS), MODEL)
         return await model(TEXT, max_tokens=TOKENS, temperature=0)
 
     def json_object(self):
         return self.ask(dict, max_tokens=ENOUGH)
-
-    def json_schema(self):
-        return self.ask(Answer, max_tokens=ENOUGH)
 
     def stop(self):
         return self.ask(stop=[STOP])
@@ -42,30 +49,12 @@ class OpenAi(Client):
     def several(self):
         return self.ask(n=2)
 
-    def error(self):
-        return self.ask(temperature=-1)
 
-
-class Vllm(Client):
-    """The same API, but with vLLM's field for the type."""
+class Vllm(OfOpenAi):
+    """With vLLM's field for the type."""
 
     title = 'from_vllm'
     model = outlines.from_vllm(openai.OpenAI(**SETTINGS), MODEL)
-
-    def ask(self, output_type=None, **fields):
-        return self.model(TEXT, output_type, **{'max_tokens': TOKENS, 'temperature': 0, **fields})
-
-    def chat(self):
-        return self.ask()
-
-    def stream(self):
-        return [piece for piece in self.model.stream(TEXT, max_tokens=TOKENS, temperature=0) if piece]
-
-    def json_schema(self):
-        return self.ask(Answer, max_tokens=ENOUGH)
-
-    def error(self):
-        return self.ask(temperature=-1)
 
 
 class Ollama(Client):
