@@ -64,9 +64,10 @@ endif
 CPPFLAGS := -I. $(SYSROOT:%=-isystem %/include) -MMD -MP -DMINIMIND_VERSION='"$(VERSION)"' -DMINIMIND_SOURCE_DIR='"$(CURDIR)"'
 # The system's libraries may be of a later compiler than this one, whose C++ library they find when the program starts.
 LDLIBS := $(SYSROOT:%=-L%/lib) $(if $(STATIC),,-Wl,--allow-shlib-undefined -lfmt) -lutf8proc -lz
-# The list of addresses that a program at a random place has to change.
+# The list of addresses that a program at a random place has to change takes a fortieth of a small one if it is not packed.
 PACK_ADDRESSES := -Wl,-z,pack-relative-relocs
-PIE := $(if $(STATIC),-static-pie -s -Wl$(comma)--gc-sections $(call known_link_flags,$(PACK_ADDRESSES)),-pie)
+STATIC_PIE = -static-pie -s -Wl,--gc-sections $(call known_link_flags,$(PACK_ADDRESSES))
+PIE = $(if $(STATIC),$(STATIC_PIE),-pie)
 
 # Kernels are compiled once per instruction set of the machine's architecture; the program chooses at start.
 ifeq ($(MACHINE),aarch64)
@@ -168,18 +169,16 @@ RELEASE_TARGETS := linux-x86_64
 RELEASE_PACKAGES = $(if $(filter linux-aarch64,$(RELEASE_TARGETS)),g++-aarch64-linux-gnu qemu-user)
 release: minimind
 	$(if $(RELEASE_PACKAGES),$(call install_packages,$(RELEASE_PACKAGES)))
-	+tools/release.sh ./minimind $(VERSION) $(RELEASE_TARGETS)
+	+LIBRARIES='$(BUILD_PACKAGES)' tools/release.sh ./minimind $(VERSION) $(RELEASE_TARGETS)
 
 test-release: release
 	tests/release.sh build/release-files
 
 # The core alone: its program, the kernels without AMX, and what these include, and no other file. It is static, at random
-# addresses (whose list would take a fortieth of the program if it were not packed), and of the libraries' archives it takes only
-# what it calls: its teams of threads are those of the standard library, because libgomp
+# addresses, and of the libraries' archives it takes only what it calls: its teams of threads are those of the standard library, because libgomp
 # loads libraries at run time; the handler of exceptions that nobody catches has no names, because their demangler is larger
 # than the tokenizer. Its units are those of the rooms, with the files of the core alone.
 CORE := $(BUILD)/core
-CORE_LINK = $(HARDENED_LINK) -static-pie -s -Wl,--gc-sections $(call known_link_flags,$(PACK_ADDRESSES))
 CORE_KERNELS := $(filter avx512vnni avx512 avx2 sse2 neon,$(ISAS))
 CORE_ROOTS := tools/core/main.cpp $(CORE_KERNELS:%=runtime/kernels/%.cpp)
 CORE_FILES = $(shell python3 tests/check_layers.py --closure-of $(subst $(space),$(comma),$(CORE_ROOTS)) tests/layers.txt)
@@ -198,7 +197,7 @@ core-units:
 CORE_OBJECTS = $(CORE_UNITS:%=$(CORE)/%.o) $(CORE)/categories.o
 $(CORE)/minimind-core: $(CORE_OBJECTS) $(CORE_KERNELS:%=$(BUILD)/runtime/kernels/%.o)
 	@echo 'LINK $@'
-	$(QUIET)$(CXX) $(filter-out -fopenmp,$(CXXFLAGS)) $(LDFLAGS) $(CORE_LINK) \
+	$(QUIET)$(CXX) $(filter-out -fopenmp,$(CXXFLAGS)) $(LDFLAGS) $(HARDENED_LINK) $(STATIC_PIE) \
 		-Wl,--defsym=_ZN9__gnu_cxx27__verbose_terminate_handlerEv=abort \
 		$(filter-out $(CORE_FAST:%=$(CORE)/%.o),$^) $(filter $(CORE_FAST:%=$(CORE)/%.o),$^) -o $@
 

@@ -3,7 +3,8 @@
 #
 # Builds one file for each target under build/release-files: the whole program with the bundled poet within it as q8_0, which needs
 # nothing but the kernel. Two builds of one commit with the same packages give the same bytes. Beside the files: SHA256SUMS, and the
-# licences and versions of the libraries that are within them. MINIMIND is the program for this machine, which writes the poet.
+# licences and versions of the libraries that are within them: LIBRARIES names their packages. MINIMIND is the program for this
+# machine, which writes the poet.
 set -eu
 
 program=$1
@@ -12,7 +13,6 @@ shift 2
 root=$(pwd)
 files=build/release-files
 work=build/for
-headers='libboost-dev libcli11-dev libfmt-dev libutf8proc-dev libxsimd-dev nlohmann-json3-dev zlib1g-dev'
 rm -rf $files
 mkdir -p $files $work
 
@@ -54,7 +54,7 @@ make_sysroot() {
 write_licences() {
   echo "minimind $version: LICENSE of this project; the poet: weights/demo/LICENSE"
   cat LICENSE weights/demo/LICENSE
-  for package in $headers libboost1.74-dev libc6-dev libstdc++-12-dev; do
+  for package in $LIBRARIES libboost1.74-dev libc6-dev libstdc++-12-dev; do
     [ -e "/usr/share/doc/$package/copyright" ] || continue
     printf '\n==== %s ====\n' "$(dpkg-query -W -f '${Package} ${Version}' "$package")"
     cat "/usr/share/doc/$package/copyright"
