@@ -276,9 +276,13 @@ OPTIMIZE_KERNELS := -O3 $(call known_flags,-fno-tree-ter)
 # many lines or long files, or work on every token, get a little more than the others.
 READING_ROOMS := weights/io runtime/jinja runtime/json_schema runtime/tokenizer tools/serve
 QUICK_ROOMS := $(filter-out weights/tensor $(READING_ROOMS),$(filter tools tools/% weights/% runtime/chat,$(ROOMS)))
-$(READING_ROOMS:%=$(BUILD)/%.o): OPTIMIZE := -O1
+$(READING_ROOMS:%=$(BUILD)/%.o): OPTIMIZE := $(if $(STATIC),-Os,-O1)
 QUICK_OBJECTS := $(QUICK_ROOMS:%=$(BUILD)/%.o) $(TEST_OBJECTS)
 $(QUICK_OBJECTS): OPTIMIZE := $(if $(STATIC),-Os,-Og)
+# A file to download has those small, too, that do nothing for each token.
+ifdef STATIC
+$(BUILD)/runtime/calibrate.o $(BUILD)/runtime/llm.o $(BUILD)/runtime/api.o: OPTIMIZE := -Os
+endif
 
 # Of the tests' own code only the use of memory is checked, without that of variables after their scope: the other checks would
 # take half of the time of compiling it.

@@ -46,9 +46,9 @@ for file in "$folder"/minimind-*; do
       fail "$name ($processor): another poem than that of the poet's file"
     [ "$(run "$processor" "$file" generate -q --greedy -n 24 --tokens 5,6,7 -m tests/golden/v3-moe/model.pth)" = "$tokens" ] ||
       fail "$name ($processor): other tokens than this machine's program"
-    (cd "$work" && run "$processor" "$file" convert "$OLDPWD/weights/demo/model.pth" x.gguf --type q8_0 -q --force) ||
+    (cd "$work" && run "$processor" "$file" convert "$OLDPWD/weights/demo/model.pth" minimind-poet.gguf --type q8_0 -q --force) ||
       fail "$name ($processor): does not convert"
-    cmp -s "$work/x.gguf" "$folder/../for/minimind-poet.gguf" || fail "$name ($processor): writes another GGUF"
+    cmp -s "$work/minimind-poet.gguf" "$folder/../for/minimind-poet.gguf" || fail "$name ($processor): writes another GGUF"
   done
 done
 [ "$failures" = 0 ] && echo "release.sh: all checks passed"
