@@ -2,6 +2,8 @@
 # make help       list the targets
 
 VERSION := 0.1.0
+# Of the version.
+DATE := 2026-11-27
 PREFIX ?= /usr/local
 CXX := g++
 JOBS ?= $(shell nproc)
@@ -61,7 +63,7 @@ SHADOW_STACK := -Wl,-z,shstk
 HARDENED_LINK := -Wl,-z,relro,-z,now,-z,noexecstack
 HARDENED_LINK += $(if $(filter -fcf-protection,$(BRANCH_PROTECTION)),$(call known_link_flags,$(SHADOW_STACK)))
 endif
-CPPFLAGS := -I. $(SYSROOT:%=-isystem %/include) -MMD -MP -DMINIMIND_VERSION='"$(VERSION)"' -DMINIMIND_SOURCE_DIR='"$(CURDIR)"'
+CPPFLAGS := -I. $(SYSROOT:%=-isystem %/include) -MMD -MP -DMINIMIND_VERSION='"$(VERSION)"' -DMINIMIND_DATE='"$(DATE)"' -DMINIMIND_SOURCE_DIR='"$(CURDIR)"'
 # The system's libraries may be of a later compiler than this one, whose C++ library they find when the program starts.
 LDLIBS := $(SYSROOT:%=-L%/lib) $(if $(STATIC),,-Wl,--allow-shlib-undefined -lfmt) -lutf8proc -lz
 # The list of addresses that a program at a random place has to change takes a fortieth of a small one if it is not packed.
@@ -106,7 +108,7 @@ ABI := $(shell sed -n 's/^\#define MINIMIND_ABI //p' runtime/api/minimind.h)
 LIBRARY := $(BUILD)/libminimind.so.$(ABI)
 TEST_OBJECTS := $(TEST_UNITS:%=$(BUILD)/%.o)
 
-.PHONY: all lib release test-release wheel test-python help demo poet test test-serve test-clients test-deploy check test-everything test-systems run-tests install clean format sanitize sanitize-threads run-threaded-tests soak fuzz reference bench-peers packages test-packages check-format check-units tidy
+.PHONY: all lib release test-release wheel test-python help demo poet test test-serve test-clients test-deploy check test-everything test-systems run-tests install install-program clean format sanitize sanitize-threads run-threaded-tests soak fuzz reference bench-peers packages test-packages check-format check-units tidy
 all: minimind
 
 help:
@@ -121,8 +123,8 @@ help:
 	@echo 'make core             build $(CORE)/minimind-core, which continues a text: static, and only the core of the sources'
 	@echo 'make lib              build the C interface, $(LIBRARY)'
 	@echo 'make release          build one file for each of $(RELEASE_TARGETS), under build/release-files'
-	@echo 'make install PREFIX=  install into PREFIX (default $(PREFIX)): bin/minimind, share/minimind, lib/libminimind.so,'
-	@echo '                      include/minimind.h and lib/pkgconfig/minimind.pc'
+	@echo 'make install PREFIX=  install into PREFIX (default $(PREFIX)): bin/minimind, share/minimind, man pages, completions,'
+	@echo '                      lib/libminimind.so, include/minimind.h and lib/pkgconfig/minimind.pc'
 	@echo 'make test-release     the same, and check them'
 	@echo 'make wheel            build the package for Python, build/wheel/*.whl'
 	@echo 'make test-python      build the wheel, install it under build/ and test it'
@@ -233,7 +235,7 @@ endef
 # Objects of two compilers do not mix: all are compiled again if this file changes. The flags are taken here, where OPTIMIZE is
 # not yet that of the object which is made first.
 COMPILER := $(BUILD)/compiler
-COMPILED_WITH := $(CXX) $(CXXFLAGS) $(OPTIMIZE) $(SANITIZE)
+COMPILED_WITH := $(CXX) $(CXXFLAGS) $(OPTIMIZE) $(SANITIZE) $(VERSION) $(DATE)
 $(COMPILER): FORCE
 	@mkdir -p $(@D)
 	@printf '%s\n' '$(COMPILED_WITH)' > $@.new
@@ -537,16 +539,20 @@ fuzz-differential: minimind
 	$(foreach peer,templates schemas texts,$(DIFFERENTIAL_VENV)/bin/python tests/fuzz/differential/$(peer).py \
 		--program ./minimind --seconds $(FUZZ_SECONDS) --out build/fuzz/differential &&) true
 
-install: minimind $(LIBRARY)
+ZSH_COMPLETIONS ?= $(PREFIX)/share/zsh/site-functions
+install-program: minimind
 	install -D minimind $(DESTDIR)$(PREFIX)/bin/minimind
+	install -d $(DESTDIR)$(PREFIX)/share/minimind/demo
+	install -m 644 weights/demo/* $(DESTDIR)$(PREFIX)/share/minimind/demo
+	tools/install_pages.sh ./minimind $(DESTDIR)$(PREFIX)/share $(DESTDIR)$(ZSH_COMPLETIONS)
+
+install: install-program $(LIBRARY)
 	install -D -m 644 $(LIBRARY) $(DESTDIR)$(PREFIX)/lib/$(notdir $(LIBRARY))
 	ln -sfn $(notdir $(LIBRARY)) $(DESTDIR)$(PREFIX)/lib/libminimind.so
 	install -D -m 644 runtime/api/minimind.h $(DESTDIR)$(PREFIX)/include/minimind.h
 	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig
 	sed 's|@PREFIX@|$(abspath $(PREFIX))|; s|@VERSION@|$(VERSION)|' runtime/api/minimind.pc.in \
 		> $(DESTDIR)$(PREFIX)/lib/pkgconfig/minimind.pc
-	install -d $(DESTDIR)$(PREFIX)/share/minimind/demo
-	install -m 644 weights/demo/* $(DESTDIR)$(PREFIX)/share/minimind/demo
 
 clean:
 	rm -rf build minimind

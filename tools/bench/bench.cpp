@@ -202,9 +202,11 @@ Command add_bench(CommandOptions& command) {
                      bilingual("numbers of threads, e.g. 1,2 (default: the physical cores available to this process; "
                                "fewer for a tiny model)",
                                "线程数，如 1,2（默认：本进程可用的物理核数；小模型更少）"));
-  command.add_option("--type", options->types, speed_group, "TYPE,...",
-                     bilingual("types of the weights in memory, e.g. f16,q8_0: {weight types} (default: as stored)",
-                               "内存中权重的类型，如 f16,q8_0：{weight types}（默认：与文件相同）"));
+  command
+      .add_option("--type", options->types, speed_group, "TYPE,...",
+                  bilingual("types of the weights in memory, e.g. f16,q8_0: {weight types} (default: as stored)",
+                            "内存中权重的类型，如 f16,q8_0：{weight types}（默认：与文件相同）"))
+      ->offer(weight_type_names());
   add_compute(command, options->compute);
   add_kv_type(command, options->kv_type);
   command

@@ -11,6 +11,7 @@
 #include <set>
 #include <string_view>
 
+#include "tools/options/help.h"
 #include "weights/base/error.h"
 #include "weights/base/suggestion.h"
 #include "weights/base/text.h"
@@ -106,11 +107,11 @@ std::string advice_for(const CLI::App& command, const std::string& given) {
   if (other) {
     return fmt::format("only other commands have it, such as minimind {}", other->get_name());
   }
-  if (const auto meant = nearest("--" + word, long_options(command))) return fmt::format("did you mean {}?", *meant);
   for (const CLI::App* sub : command.get_subcommands({})) {
     const bool has_it = sub->get_option_no_throw(given) != nullptr;
     if (has_it) return fmt::format("put options after the command, as in minimind {} {}", sub->get_name(), given);
   }
+  if (const auto meant = nearest("--" + word, long_options(command))) return fmt::format("did you mean {}?", *meant);
   return "";
 }
 
@@ -134,7 +135,7 @@ bool looks_like_a_model(const std::string& argument) {
   std::vector<std::string> names;
   for (const CLI::App* command : app.get_subcommands({})) names.push_back(command->get_name());
   const std::string expected = alternatives(names);
-  names.insert(names.end(), {"help", "version"});
+  names.insert(names.end(), {"help", "version", "completion"});
   const auto meant = nearest(given, names);
   throw UsageError(fmt::format("unknown command {}, expected {}{}", quote(given), expected,
                                meant ? fmt::format("; did you mean {}?", *meant) : ""));
@@ -152,10 +153,6 @@ bool is_long_option_with_one_dash(const CLI::App& command, const std::string& ar
   if (std::any_of(names.begin(), names.end(), named)) return true;
   return std::any_of(foreign_options.begin(), foreign_options.end(),
                      [&](const Foreign& foreign) { return "--" + std::string(foreign.name) == word; });
-}
-
-bool takes_value(const CLI::Option& option) {
-  return option.get_items_expected_max() > 0;
 }
 
 // Reads the arguments as CLI11 does.
@@ -264,7 +261,7 @@ std::vector<std::string> expand_help(std::vector<std::string> arguments) {
     if (value_follows && first != arguments.end()) ++first;
   }
   if (first == arguments.end()) return arguments;
-  if (*first == "version") *first = "--version";
+  if (*first == "version" || *first == "completion") first->insert(0, "--");
   if (*first != "help") return arguments;
   first = arguments.erase(first);
   if (first != arguments.end() && (*first == "help" || *first == "version")) arguments.erase(first);

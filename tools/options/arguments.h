@@ -9,8 +9,8 @@ class App;
 
 namespace minimind {
 
-// Replaces the commands `help` and `version` in the arguments after the program's name by options: "help chat" becomes
-// "chat --help", "help" becomes "--help".
+// Replaces the words `help`, `version` and `completion` in the arguments after the program's name by options: "help
+// chat" becomes "chat --help", "help" becomes "--help", "completion bash" becomes "--completion bash".
 std::vector<std::string> expand_help(std::vector<std::string> arguments);
 
 // Checks the names of commands and options before CLI11 parses them, because CLI11 reads -temp as -t emp and its

@@ -8,7 +8,10 @@
 #include <utility>
 
 #include "tools/options/arguments.h"
+#include "tools/options/completion.h"
 #include "tools/options/help.h"
+#include "tools/options/man_page.h"
+#include "tools/options/option_checks.h"
 #include "tools/terminal/interrupt.h"
 #include "tools/terminal/language.h"
 #include "tools/terminal/standard_output.h"
@@ -85,20 +88,43 @@ std::string call_for_help(const CLI::App& app) {
 
 // Adds --lang and --help, which every command has.
 void add_general(CLI::App& app) {
+  static const std::vector<std::string> names{"zh", "en"};
   const auto set = [](const std::string& name) {
     const auto language = parse_language(name);
-    const std::vector<std::string> names{"zh", "en"};
     if (!language) throw UsageError(fmt::format("--lang: {}", unknown_choice(name, names)));
     set_language(*language);
   };
   // At once: CLI11 2.6 prints the help before it calls the functions of options.
-  app.add_option_function<std::string>("--lang", set,
-                                       bilingual("language of help and notes: zh or en (default: that of the locale)",
-                                                 "帮助和提示的语言：zh 或 en（默认：取自系统区域设置）"))
-      ->group(common_group)
-      ->type_name("LANGUAGE")
-      ->trigger_on_parse();
+  CLI::Option* const option = app.add_option_function<std::string>(
+                                     "--lang", set,
+                                     bilingual("language of help and notes: zh or en (default: that of the locale)",
+                                               "帮助和提示的语言：zh 或 en（默认：取自系统区域设置）"))
+                                  ->group(common_group)
+                                  ->type_name("LANGUAGE")
+                                  ->trigger_on_parse();
+  Option(*option).offer(names);
   app.set_help_flag("-h,--help", bilingual("print this help", "显示此帮助"))->group(common_group);
+}
+
+// Adds --completion and --man, which set `printed` to what they print.
+void add_printed_pages(CLI::App& app, std::string& printed) {
+  std::vector<std::string> pages{app.get_name()};
+  for (const NamedCommand& named : all_commands) pages.emplace_back(named.name);
+  const auto add = [&](const char* name, const char* value, std::string help, const OptionWords& words,
+                       std::function<std::string(const std::string&)> text) {
+    const auto set = [&printed, text = std::move(text)](const std::string& given) { printed = text(given); };
+    CLI::Option* const option = app.add_option_function<std::string>(name, set, std::move(help));
+    option->group(common_group)->type_name(value);
+    Option(*option).transform(words);
+  };
+  add("--completion", "SHELL",
+      bilingual("print completions for bash, zsh or fish", "打印 bash、zsh 或 fish 的补全脚本"), one_of(shell_names()),
+      [&app](const std::string& shell) { return completion_of(app, shell); });
+  add("--man", "PAGE",
+      bilingual("print the man page of a command, or of minimind", "打印某条命令或 minimind 的 man 手册页"),
+      one_of(pages), [&app](const std::string& page) {
+        return man_page_of(page == app.get_name() ? app : *app.get_subcommand(page));
+      });
 }
 
 }  // namespace
@@ -113,6 +139,7 @@ CommandLine::CommandLine(std::function<std::string()> version)
   app_->footer(
       bilingual("minimind help COMMAND shows the options of a command.", "minimind help 命令：查看该命令的选项。"));
   add_general(*app_);
+  add_printed_pages(*app_, printed_);
   for (const NamedCommand& named : all_commands) {
     CLI::App* command = app_->add_subcommand(named.name, bilingual(named.english, named.chinese));
     CommandOptions options(*command);
@@ -139,6 +166,10 @@ int CommandLine::run(std::vector<std::string> arguments) {
     throw UsageError("options contradict each other: " + std::string(error.what()) + "; give one of them");
   } catch (const CLI::ParseError& error) {
     throw UsageError(fmt::format("{}; see {}", error.what(), call_for_help(*app_)));
+  }
+  if (!printed_.empty()) {
+    write_output(printed_);
+    return 0;
   }
   for (const auto& [command, run] : commands_) {
     if (!command->parsed()) continue;

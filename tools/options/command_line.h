@@ -45,6 +45,7 @@ class CommandLine {
 
  private:
   std::unique_ptr<CLI::App> app_;
+  std::string printed_;  // what --completion or --man prints
   std::vector<std::pair<CLI::App*, Command>> commands_;
 };
 

@@ -27,6 +27,16 @@ Option* Option::transform(OptionCheck check) {
   return this;
 }
 
+Option* Option::transform(const OptionWords& words) {
+  return transform(words.check)->offer(words.words);
+}
+
+// As what a check that accepts everything says of itself, which choices_of() reads.
+Option* Option::offer(const std::vector<std::string>& words) {
+  option_->check(CLI::Validator([](std::string&) { return std::string(); }, '{' + CLI::detail::join(words, ",") + '}'));
+  return this;
+}
+
 Option* Option::excludes(Option* other) {
   option_->excludes(other->option_);
   return this;

@@ -17,7 +17,13 @@ namespace minimind {
 // Returns what is wrong with an option's value, or "" if it is right; may replace the value by another spelling.
 using OptionCheck = std::function<std::string(std::string& value)>;
 
-// An option of a command. Each function returns the option itself. All have the names of CLI11's Option.
+// A check that accepts some words, and perhaps other spellings of them.
+struct OptionWords {
+  std::vector<std::string> words;
+  OptionCheck check;
+};
+
+// An option of a command. Each function returns the option itself; all but offer() have the names of CLI11's Option.
 class Option {
  public:
   explicit Option(CLI::Option& option) : option_(&option) {}
@@ -28,6 +34,9 @@ class Option {
   Option* check(OptionCheck check);
   // As check(), and the option takes the value as the check left it.
   Option* transform(OptionCheck check);
+  Option* transform(const OptionWords& words);
+  // Completions of the shell offer these words as the value, or in a list if the value's name ends with ",...".
+  Option* offer(const std::vector<std::string>& words);
   Option* excludes(Option* other);
   Option* required();
   // With false, each mention of the option takes one value, not all that follow.

@@ -121,17 +121,6 @@ std::string heading(std::string_view title) {
   return '\n' + localized("{}:", translated(title)) + '\n';
 }
 
-std::string usage_of(const CLI::App& command) {
-  if (!command.get_parent()) return localized("Usage: minimind COMMAND [MODEL] [options]");
-  std::string positionals;
-  for (const CLI::Option* option : command.get_options()) {
-    if (!option->get_positional()) continue;
-    const std::string name(translated(option->get_name(true)));
-    positionals += option->get_required() ? ' ' + name : " [" + name + ']';
-  }
-  return localized("Usage: minimind {}{} [options]", command.get_name(), positionals);
-}
-
 std::string positionals_of(const CLI::App& command, std::size_t columns) {
   std::string text;
   for (const CLI::Option* option : command.get_options()) {
@@ -177,7 +166,7 @@ std::string examples_of(const CLI::App& command, std::size_t columns) {
 std::string help_of(const CLI::App& command) {
   const std::size_t columns = screen_size(stdout).columns;
   std::string text = wrapped(in_language(command.get_description()), columns, 0) + "\n\n" +
-                     wrapped(usage_of(command), columns, 4) + '\n';
+                     wrapped(localized("Usage: {}", call_of(command)), columns, 4) + '\n';
   text += positionals_of(command, columns) + commands_of(command, columns) + groups_of(command, columns) +
           examples_of(command, columns);
   if (!command.get_footer().empty()) text += '\n' + wrapped(in_language(command.get_footer()), columns, 0) + '\n';
@@ -186,12 +175,40 @@ std::string help_of(const CLI::App& command) {
 
 }  // namespace
 
+std::string call_of(const CLI::App& command) {
+  if (!command.get_parent()) return localized("minimind COMMAND [MODEL] [options]");
+  std::string positionals;
+  for (const CLI::Option* option : command.get_options()) {
+    if (!option->get_positional()) continue;
+    const std::string name(translated(option->get_name(true)));
+    positionals += option->get_required() ? ' ' + name : " [" + name + ']';
+  }
+  return localized("minimind {}{} [options]", command.get_name(), positionals);
+}
+
+bool takes_value(const CLI::Option& option) {
+  return option.get_items_expected_max() > 0;
+}
+
+// CLI11 appends what checks say of themselves to the name.
+std::string value_name(const CLI::Option& option) {
+  const std::string name = option.get_type_name();
+  return name.substr(0, name.find(":{"));
+}
+
+std::vector<std::string> choices_of(const CLI::Option& option) {
+  const std::string name = option.get_type_name();
+  const std::size_t begin = name.find(":{");
+  if (begin == std::string::npos) return {};
+  return CLI::detail::split(name.substr(begin + 2, name.find('}', begin) - begin - 2), ',');
+}
+
 std::string label_of(const CLI::Option& option) {
   std::string label;
   for (const std::string& name : option.get_snames()) label += (label.empty() ? "-" : ", -") + name;
   if (label.empty()) label = "   ";
   for (const std::string& name : option.get_lnames()) label += (label == "   " ? " --" : ", --") + name;
-  if (option.get_items_expected_max() > 0) label += ' ' + std::string(translated(option.get_type_name()));
+  if (takes_value(option)) label += ' ' + std::string(translated(value_name(option)));
   return label;
 }
 

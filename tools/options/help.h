@@ -5,8 +5,10 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <vector>
 
 namespace CLI {
+class App;
 class FormatterBase;
 class Option;
 }  // namespace CLI
@@ -33,6 +35,18 @@ struct HelpExample {
 };
 
 std::span<const HelpExample> help_examples();
+
+// Returns how a command is called, such as "minimind chat [MODEL] [options]", in the current language.
+std::string call_of(const CLI::App& command);
+
+// Whether the option takes a value; a flag takes none.
+bool takes_value(const CLI::Option& option);
+
+// Returns the name of an option's value in English, such as "TYPE".
+std::string value_name(const CLI::Option& option);
+
+// Returns the words that Option::offer() was given; empty if any value may be right.
+std::vector<std::string> choices_of(const CLI::Option& option);
 
 // Returns the names of an option and of its value, such as "-n, --max-tokens N", in the current language.
 std::string label_of(const CLI::Option& option);

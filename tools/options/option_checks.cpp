@@ -126,25 +126,27 @@ std::vector<std::size_t> parse_counts(const std::string& text, const std::string
   return counts;
 }
 
-OptionCheck one_of(std::vector<std::string> names) {
-  return [names = std::move(names)](std::string& value) {
+OptionWords one_of(std::vector<std::string> names) {
+  const auto check = [names](std::string& value) {
     const bool known = std::find(names.begin(), names.end(), value) != names.end();
     return known ? std::string() : unknown_choice(value, names);
   };
+  return {std::move(names), check};
 }
 
-OptionCheck type_name(std::vector<std::string> types) {
-  return [types = std::move(types)](std::string& value) {
+OptionWords type_name(std::vector<std::string> types) {
+  const auto check = [types](std::string& value) {
     const std::string name = canonical_type(value);
     if (std::find(types.begin(), types.end(), name) == types.end()) return unknown_choice(value, types);
     value = name;
     return std::string();
   };
+  return {std::move(types), check};
 }
 
 std::string parse_type_name(const std::string& option, const std::string& given,
                             const std::vector<std::string>& types) {
-  return checked(option, given, type_name(types));
+  return checked(option, given, type_name(types).check);
 }
 
 void require_two_files(const std::string& option, const std::string& path, const std::string& other_option,

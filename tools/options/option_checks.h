@@ -31,10 +31,10 @@ std::vector<std::size_t> parse_counts(const std::string& text, const std::string
                                       std::size_t most);
 
 // One of `names`, for Option::transform().
-OptionCheck one_of(std::vector<std::string> names);
+OptionWords one_of(std::vector<std::string> names);
 
 // One of `types`, by its name or a common alias (F16, fp16, half and float16 are f16), for Option::transform().
-OptionCheck type_name(std::vector<std::string> types);
+OptionWords type_name(std::vector<std::string> types);
 
 // Parses such a name outside CLI11. Throws UsageError naming `option`.
 std::string parse_type_name(const std::string& option, const std::string& given, const std::vector<std::string>& types);

@@ -171,7 +171,7 @@ TEST(Chinese, HasEveryTextOfTheHelp) {
     EXPECT_TRUE(app->get_footer().empty() || is_bilingual(app->get_footer())) << app->get_footer();
     for (const CLI::Option* option : app->get_options()) {
       EXPECT_TRUE(is_bilingual(option->get_description())) << option->get_name() << ": " << option->get_description();
-      const std::string value = option->get_items_expected_max() > 0 ? option->get_type_name() : "";
+      const std::string value = option->get_items_expected_max() > 0 ? value_name(*option) : "";
       EXPECT_TRUE(!has_words(value) || value == "IDS" || value == "ID+BIAS" || is_translated(value)) << value;
     }
   }
