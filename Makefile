@@ -1,8 +1,8 @@
 # make            build ./minimind
 # make help       list the targets
 
-VERSION := 0.1.0
-# Of the version.
+VERSION := 0.2.0
+# Of the version, as in tools/debian/changelog.
 DATE := 2026-11-27
 PREFIX ?= /usr/local
 CXX := g++
@@ -108,7 +108,7 @@ ABI := $(shell sed -n 's/^\#define MINIMIND_ABI //p' runtime/api/minimind.h)
 LIBRARY := $(BUILD)/libminimind.so.$(ABI)
 TEST_OBJECTS := $(TEST_UNITS:%=$(BUILD)/%.o)
 
-.PHONY: all lib release test-release wheel test-python help demo poet test test-serve test-clients test-deploy check test-everything test-systems run-tests install install-program clean format sanitize sanitize-threads run-threaded-tests soak fuzz reference bench-peers packages test-packages check-format check-units tidy
+.PHONY: all lib release test-release wheel test-python help demo poet test test-serve test-clients test-deploy check test-everything test-systems run-tests install install-program deb test-deb clean format sanitize sanitize-threads run-threaded-tests soak fuzz reference bench-peers packages test-packages check-format check-units tidy
 all: minimind
 
 help:
@@ -126,6 +126,8 @@ help:
 	@echo 'make install PREFIX=  install into PREFIX (default $(PREFIX)): bin/minimind, share/minimind, man pages, completions,'
 	@echo '                      lib/libminimind.so, include/minimind.h and lib/pkgconfig/minimind.pc'
 	@echo 'make test-release     the same, and check them'
+	@echo 'make deb              install debhelper if it is missing, and build a package of Debian, build/deb/*.deb'
+	@echo 'make test-deb         as root: the same, and install, upgrade and remove it in a new Debian 12 under build/deb-root'
 	@echo 'make wheel            build the package for Python, build/wheel/*.whl'
 	@echo 'make test-python      build the wheel, install it under build/ and test it'
 	@echo 'make test-examples    the same with PyTorch, transformers and lm_eval, for tools/python/examples'
@@ -553,6 +555,22 @@ install: install-program $(LIBRARY)
 	install -d $(DESTDIR)$(PREFIX)/lib/pkgconfig
 	sed 's|@PREFIX@|$(abspath $(PREFIX))|; s|@VERSION@|$(VERSION)|' runtime/api/minimind.pc.in \
 		> $(DESTDIR)$(PREFIX)/lib/pkgconfig/minimind.pc
+
+# A package of Debian: debhelper compiles a copy of the sources, by tools/debian/rules.
+DEB := build/deb
+DEB_TREE := $(DEB)/minimind-$(VERSION)
+deb:
+	$(call install_packages,$(BUILD_PACKAGES) debhelper)
+	rm -rf $(DEB) && mkdir -p $(DEB_TREE)/tests
+	cp -a LICENSE Makefile runtime tools weights $(DEB_TREE)
+	cp -a tests/layers.txt $(DEB_TREE)/tests
+	cp -a tools/debian $(DEB_TREE)/debian
+	+cd $(DEB_TREE) && dpkg-buildpackage --build=binary --no-sign
+	@ls $(DEB)/*.deb
+
+test-deb: deb
+	$(call install_packages,lintian debootstrap)
+	tests/deb.sh $(DEB)/minimind_$(VERSION)_*.deb
 
 clean:
 	rm -rf build minimind

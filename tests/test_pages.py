@@ -1,5 +1,6 @@
-"""Tests that every link of the pages leads to a file of the repository, and to a heading of it, and that a table is up to date."""
+"""Tests that every link of the pages leads to a file of the repository, and to a heading of it, and that tables and versions are up to date."""
 
+import email.utils
 import pathlib
 import re
 import unittest
@@ -32,6 +33,16 @@ class PagesTest(unittest.TestCase):
                     self.assertTrue(file.exists(), "no such file")
                     if anchor:
                         self.assertIn(anchor, anchors(file))
+
+    def test_the_changelog_and_the_readme_have_the_version_of_the_makefile(self):
+        makefile = (ROOT / "Makefile").read_text(encoding="utf-8")
+        version, date = (re.search(rf"^{name} := (.*)$", makefile, re.M)[1] for name in ("VERSION", "DATE"))
+        changelog = (ROOT / "tools" / "debian" / "changelog").read_text(encoding="utf-8")
+        self.assertTrue(changelog.startswith(f"minimind ({version}) "))
+        changed = email.utils.parsedate_to_datetime(re.search(r"^ -- .*>  (.*)$", changelog, re.M)[1])
+        self.assertEqual(changed.date().isoformat(), date)
+        for file in re.findall(r"minimind[-_]\d\S*?(?:-linux-\w+|\.deb)", (ROOT / "README.md").read_text(encoding="utf-8")):
+            self.assertIn(version, file)
 
     def test_the_matrix_of_clients_has_the_versions_that_are_tried(self):
         page = (ROOT / "tools" / "serve" / "API.md").read_text(encoding="utf-8")

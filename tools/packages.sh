@@ -26,6 +26,9 @@ chromium Chromium command chromium
 chromium-driver ChromeDriver command chromedriver
 clang-format clang-format command clang-format
 clang-tidy clang-tidy command clang-tidy
+debhelper debhelper command dh
+debootstrap debootstrap command debootstrap
+lintian lintian command lintian
 golang-go Go command go
 nginx-light nginx command nginx
 python3 Python command python3

@@ -40,7 +40,7 @@ extern "C" {
 /* Changes if a program that was compiled with an older header can no longer run. Also the number of the soname. */
 #define MINIMIND_ABI 1
 
-/* The MINIMIND_ABI of the library that is loaded, and its version, such as "0.1.0". */
+/* The MINIMIND_ABI of the library that is loaded, and its version, such as "0.2.0". */
 MINIMIND_API int minimind_abi(void);
 MINIMIND_API const char* minimind_version(void);
 

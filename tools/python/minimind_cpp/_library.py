@@ -232,7 +232,7 @@ PROCEED_UNTIL_SET = PROCEED(("minimind_proceed_until_set", library))
 
 
 def version() -> str:
-    """The version of the library, such as "0.1.0"."""
+    """The version of the library, such as "0.2.0"."""
     written: bytes = library.minimind_version()
     return written.decode()
 
