@@ -17,6 +17,10 @@ fail() {
 findings=$(lintian --allow-root --info --display-info --pedantic "$package")
 [ -z "$findings" ] || fail "lintian: $findings"
 
+# Of 100, as many points as rights that the service need not have.
+! command -v systemd-analyze > /dev/null || systemd-analyze security --offline=true --threshold=15 tools/debian/minimind.service \
+  > /dev/null || fail "minimind.service has rights that it does not need"
+
 [ -e "$root.tar" ] || {
   rm -rf "$root"
   debootstrap --variant=minbase bookworm "$root"

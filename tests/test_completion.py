@@ -68,25 +68,26 @@ class Zsh:
             os.environ.update(TERM="dumb", COLUMNS="200", PS1="$ ", ZDOTDIR=folder)
             os.execvp("zsh", ["zsh", "-f", "-i"])
         self.send("fpath=($PWD $fpath); autoload -Uz compinit; compinit -u -d $PWD/dump; LISTMAX=9999; stty -echo; print rea''dy\n")
-        self.read_until("ready")
+        self.read_until(["ready"])
 
     def send(self, text):
         os.write(self.terminal, text.encode())
 
-    def read_until(self, what, seconds=60):
+    def read_until(self, expected, seconds=60):
+        """What zsh writes until it has written all of this; what is missing after so many seconds is an error."""
         text, end = "", time.monotonic() + seconds
-        while what not in text:
+        while missing := [part for part in expected if part not in text]:
             if not select.select([self.terminal], [], [], max(0, end - time.monotonic()))[0]:
-                raise AssertionError(f"zsh has not written {what!r} but {text!r}")
+                raise AssertionError(f"zsh has not written {missing} but {text!r}")
             text += os.read(self.terminal, 65536).decode(errors="replace")
         return text
 
-    def offered(self, line):
-        """What zsh lists, or what it makes of the line if there is only one way."""
+    def complete(self, line, *expected):
+        """What zsh writes when it completes the line, with all that is expected: a list, or the rest of the line."""
         self.send(line + "\t")
-        time.sleep(0.5)
+        text = self.read_until(expected)
         self.send("\x15print do''ne\n")
-        return self.read_until("done")
+        return text + self.read_until(["done"])
 
     def close(self):
         os.close(self.terminal)
@@ -172,17 +173,16 @@ class Completion(unittest.TestCase):
     def test_zsh_offers_options_and_values(self):
         folder = self.enterContext(tempfile.TemporaryDirectory())
         (pathlib.Path(folder) / "weights.pth").touch()
+        (pathlib.Path(folder) / "runs").mkdir()
         zsh = Zsh(folder)
         self.addCleanup(zsh.close)
         for command in commands():
-            offered = zsh.offered(f"minimind {command} --")
-            for name in (name for names in options_of(command) for name in names if name.startswith("--")):
-                self.assertRegex(offered, rf"{name}\b", command)
+            zsh.complete(f"minimind {command} --", *(name for names in options_of(command) for name in names if name.startswith("--")))
         for line, expected in (("minimind ", "perplexity"), ("minimind help perp", "lexity"), ("minimind completion z", "sh"),
                                ("minimind generate --kv-type ", "q8_0"), ("minimind bench --type f16,q8", "_0"),
                                ("minimind chat -m w", "eights.pth"), ("minimind chat w", "eights.pth")):
-            self.assertIn(expected, zsh.offered(line), line)
-        self.assertNotIn("weights.pth", zsh.offered("minimind serve --weights-from "))
+            zsh.complete(line, expected)
+        self.assertNotIn("weights.pth", zsh.complete("minimind serve --weights-from ", "runs/"))
 
     def pages(self, language):
         """The man pages in files."""
@@ -190,6 +190,18 @@ class Completion(unittest.TestCase):
         for page in ["minimind", *commands()]:
             (folder / f"{page}.1").write_text(run("--man", page, language=language))
         return sorted(folder.iterdir())
+
+    def test_they_are_installed_where_man_and_the_shells_look(self):
+        share = pathlib.Path(self.enterContext(tempfile.TemporaryDirectory()))
+        subprocess.run([ROOT / "tools/install_pages.sh", PROGRAM, share, share / "zsh/site-functions"], check=True)
+        installed = {str(file.relative_to(share)): file.read_text() for file in share.rglob("*") if file.is_file()}
+        expected = {"bash-completion/completions/minimind": run("completion", "bash"),
+                    "fish/vendor_completions.d/minimind.fish": run("completion", "fish"),
+                    "zsh/site-functions/_minimind": run("completion", "zsh")}
+        for folder, language in (("man/man1", "en"), ("man/zh_CN/man1", "zh")):
+            expected[f"{folder}/minimind.1"] = run("--man", "minimind", language=language)
+            expected |= {f"{folder}/minimind-{name}.1": run("--man", name, language=language) for name in commands()}
+        self.assertEqual(installed, expected)
 
     @unittest.skipUnless(shutil.which("mandoc"), "there is no mandoc")
     def test_mandoc_finds_nothing_to_say(self):
