@@ -261,10 +261,11 @@ std::vector<std::string> expand_help(std::vector<std::string> arguments) {
     if (value_follows && first != arguments.end()) ++first;
   }
   if (first == arguments.end()) return arguments;
-  if (*first == "version" || *first == "completion") first->insert(0, "--");
+  const auto is_option = [](const std::string& word) { return word == "version" || word == "completion"; };
+  if (is_option(*first)) first->insert(0, "--");
   if (*first != "help") return arguments;
   first = arguments.erase(first);
-  if (first != arguments.end() && (*first == "help" || *first == "version")) arguments.erase(first);
+  if (first != arguments.end() && (*first == "help" || is_option(*first))) arguments.erase(first);
   arguments.emplace_back("--help");
   return arguments;
 }

@@ -151,6 +151,7 @@ TEST_F(ArgumentsCli, HelpVersionAndNoArgumentsAreNotErrors) {
   EXPECT_EQ(run("help caht").status, 2);
   EXPECT_EQ(run("help help").out, bare.out);
   EXPECT_EQ(run("help version").out, bare.out);
+  EXPECT_EQ(run("help completion").out, bare.out);
   EXPECT_EQ(run("version").status, 0);
   EXPECT_EQ(run("version").out, run("--version").out);
 }
