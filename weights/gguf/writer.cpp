@@ -142,7 +142,7 @@ void write_gguf(OutputFile& out, const GgufMetadata& metadata, const std::vector
   const std::string header = gguf_header(metadata, tensors);
   out.write(std::as_bytes(std::span(header)));
   for (const OutputTensor& tensor : tensors) {
-    const std::uint64_t end = out.size() + byte_count(tensor);
+    [[maybe_unused]] const std::uint64_t end = out.size() + byte_count(tensor);
     encode(tensor, threads, [&](std::span<const std::byte> bytes) { out.write(bytes); });
     assert(out.size() == end);
     write_padding(out);
