@@ -73,11 +73,12 @@ PIE = $(if $(STATIC),$(STATIC_PIE),-pie)
 
 # Kernels are compiled once per instruction set of the machine's architecture; the program chooses at start.
 ifeq ($(MACHINE),aarch64)
-ISAS := neon neon_blocks
+ISAS := neon_dotprod_blocks neon_blocks neon_dotprod neon
 else
-ISAS := avx512vnni_blocks avx2_blocks avx512vnni avx512 avx2 sse2_blocks sse2 amxbf16 avx512bf16 amxint8
+ISAS := avx512vnni_blocks avxvnni_blocks avx2_blocks avx512vnni avxvnni avx512 avx2 sse2_blocks sse2 amxbf16 avx512bf16 amxint8
 endif
 ISA_FLAGS_avx2 := -mavx2 -mfma -mf16c
+ISA_FLAGS_avxvnni := $(ISA_FLAGS_avx2) -mavxvnni
 ISA_FLAGS_avx512 := $(ISA_FLAGS_avx2) -mavx512f -mavx512bw -mavx512cd -mavx512dq -mavx512vl
 # GCC 12 warns falsely about uninitialised values in its own AVX-512 header.
 ISA_FLAGS_avx512 += $(call known_flags,-Wno-uninitialized -Wno-maybe-uninitialized)
@@ -85,6 +86,7 @@ ISA_FLAGS_avx512vnni := $(ISA_FLAGS_avx512) -mavx512vnni
 ISA_FLAGS_avx512bf16 := $(ISA_FLAGS_avx512) -mavx512bf16
 ISA_FLAGS_amxbf16 := $(ISA_FLAGS_avx512bf16) -mamx-tile -mamx-bf16
 ISA_FLAGS_amxint8 := $(ISA_FLAGS_avx512vnni) -mamx-tile -mamx-int8
+ISA_FLAGS_neon_dotprod := -march=armv8.2-a+dotprod
 
 # The rooms of the code, from tests/layers.txt: a new file needs no line here. Each room is compiled as one unit that includes
 # its .cpp files, because reading the headers takes longer than compiling the code; `make check-units` compiles each file by
@@ -270,7 +272,7 @@ FORCE:
 
 # Without exceptions, unwinding leaves no weak symbol in the kernels. Under the sanitizers, marking each register of a tile as out
 # of scope would take most of the time of compiling and running them.
-$(KERNELS:%=$(BUILD)/%.o): UNIT_FLAGS = $(OPTIMIZE_KERNELS) $(UNCHECKED) -fno-exceptions $(ISA_FLAGS_$(firstword $(subst _, ,$(basename $(notdir $@))))) \
+$(KERNELS:%=$(BUILD)/%.o): UNIT_FLAGS = $(OPTIMIZE_KERNELS) $(UNCHECKED) -fno-exceptions $(ISA_FLAGS_$(patsubst %_blocks,%,$(basename $(notdir $@)))) \
 	$(if $(SANITIZE),-fno-sanitize-address-use-after-scope)
 # Without -fno-tree-ter GCC 12 computes all products of a block before it adds them, which needs more registers than there
 # are.

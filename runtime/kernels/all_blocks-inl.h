@@ -42,9 +42,12 @@ template <PartBlock Block>
 constexpr auto block_product<Block> = part_matmul<Block>;
 
 // For the peak speed of 8-bit products: independent sums of a panel's rows, which hide latency, one register each with
-// VNNI, four or eight without. And as many steps as fit in the 16 bits of a sum: 64 * 2 * 127 < 2^15.
+// AVX512_VNNI, two with AVX, four or eight without. And as many steps as fit in the 16 bits of a sum: 64 * 2 * 127 <
+// 2^15.
 #if defined(__AVX512VNNI__)
 constexpr std::size_t int8_chains = 12;
+#elif defined(__AVXVNNI__)
+constexpr std::size_t int8_chains = 6;
 #else
 constexpr std::size_t int8_chains = 2;
 #endif

@@ -9,6 +9,9 @@
 #include <sys/syscall.h>
 #include <unistd.h>
 #endif
+#elif defined(__aarch64__)
+#include <asm/hwcap.h>
+#include <sys/auxv.h>
 #endif
 
 namespace minimind::kernels {
@@ -23,11 +26,11 @@ Table with_blocks(Table table, const BlockProducts& blocks) {
 #if defined(__x86_64__)
 // Bits of CPUID (Intel's manual, volume 2A) for what clang 16 and 17 have no name.
 struct CpuidBits {
-  bool amx_bf16 = false, amx_tile = false, amx_int8 = false;
+  bool amx_bf16 = false, amx_tile = false, amx_int8 = false, avx_vnni = false;
 };
 
 CpuidBits cpuid_bits() {
-  constexpr unsigned amx_bf16 = 1U << 22, amx_tile = 1U << 24, amx_int8 = 1U << 25;
+  constexpr unsigned amx_bf16 = 1U << 22, amx_tile = 1U << 24, amx_int8 = 1U << 25, avx_vnni = 1U << 4;
   CpuidBits bits;
   unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
   if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx)) {
@@ -35,6 +38,7 @@ CpuidBits cpuid_bits() {
     bits.amx_tile = edx & amx_tile;
     bits.amx_int8 = edx & amx_int8;
   }
+  if (__get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx)) bits.avx_vnni = eax & avx_vnni;
   return bits;
 }
 
@@ -64,13 +68,18 @@ const Table& avx2_with_blocks() {
   return table;
 }
 
+const Table& avx2_with_vnni() {
+  static const Table table = with_blocks(with_q8_0(avx2, avxvnni, "avxvnni"), avxvnni_blocks);
+  return table;
+}
+
 const Table& avx512_with_avx2() {
-  static const Table table = with_blocks(avx512_with(avx2.q8_0, "avx512"), avx2_blocks);
+  static const Table table = with_blocks(with_q8_0(avx512, avx2.q8_0, "avx512"), avx2_blocks);
   return table;
 }
 
 const Table& avx512_with_vnni() {
-  static const Table table = with_blocks(avx512_with(avx512vnni, "avx512vnni"), avx512vnni_blocks);
+  static const Table table = with_blocks(with_q8_0(avx512, avx512vnni, "avx512vnni"), avx512vnni_blocks);
   return table;
 }
 
@@ -87,16 +96,14 @@ const Table& avx512_with_amx() {
     products.multiply_adds_per_round = amxint8.multiply_adds_per_round;
     return products;
   }();
-  static const Table table = with_blocks(avx512_with(amxint8.q8_0, "amxint8"), blocks);
+  static const Table table = with_blocks(with_q8_0(avx512, amxint8.q8_0, "amxint8"), blocks);
   return table;
 }
 
 constexpr InstructionSet all_sets[] = {
-    {avx512_with_amx, has_amx},
-    {avx512_with_vnni, has_vnni},
-    {avx512_with_avx2, has_avx512},
-    {avx2_with_blocks, has_avx2},
-    {sse2_with_blocks, [] { return true; }},
+    {avx512_with_amx, has_amx},     {avx512_with_vnni, has_vnni},
+    {avx512_with_avx2, has_avx512}, {avx2_with_vnni, [] { return has_avx2() && cpuid_bits().avx_vnni; }},
+    {avx2_with_blocks, has_avx2},   {sse2_with_blocks, [] { return true; }},
 };
 #elif defined(__aarch64__)
 const Table& neon_with_blocks() {
@@ -104,7 +111,15 @@ const Table& neon_with_blocks() {
   return table;
 }
 
-constexpr InstructionSet all_sets[] = {{neon_with_blocks, [] { return true; }}};
+const Table& neon_with_dotprod() {
+  static const Table table = with_blocks(with_q8_0(neon, neon_dotprod, "neon_dotprod"), neon_dotprod_blocks);
+  return table;
+}
+
+constexpr InstructionSet all_sets[] = {
+    {neon_with_dotprod, [] { return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0; }},
+    {neon_with_blocks, [] { return true; }},
+};
 #endif
 
 }  // namespace

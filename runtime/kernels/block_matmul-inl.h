@@ -42,6 +42,8 @@ struct BlockTile {
   static constexpr std::size_t most_panels = 2, most_tokens = 5;
 #elif defined(__AVX2__)
   static constexpr std::size_t most_panels = 1, most_tokens = 4;
+#elif defined(__ARM_FEATURE_DOTPROD)
+  static constexpr std::size_t most_panels = 1, most_tokens = 3;
 #elif defined(__aarch64__)
   static constexpr std::size_t most_panels = 1, most_tokens = 2;
 #else

@@ -167,11 +167,13 @@ struct AmxProducts {
 };
 
 #if defined(__x86_64__)
-extern const BlockProducts sse2_blocks, avx2_blocks, avx512vnni_blocks;
+extern const BlockProducts sse2_blocks, avx2_blocks, avxvnni_blocks, avx512vnni_blocks;
+extern const ProductOf<Q8Block> avxvnni;
 extern const AmxProducts amxint8;
 extern const Bf16Products avx512bf16, amxbf16;
 #elif defined(__aarch64__)
-extern const BlockProducts neon_blocks;
+extern const BlockProducts neon_blocks, neon_dotprod_blocks;
+extern const ProductOf<Q8Block> neon_dotprod;
 #endif
 
 }  // namespace minimind::kernels

@@ -22,12 +22,12 @@ bool has_f16c() {
 }
 
 const Table& avx512_with_avx2() {
-  static const Table table = avx512_with(avx2.q8_0, "avx512");
+  static const Table table = with_q8_0(avx512, avx2.q8_0, "avx512");
   return table;
 }
 
 const Table& avx512_with_vnni() {
-  static const Table table = avx512_with(avx512vnni, "avx512vnni");
+  static const Table table = with_q8_0(avx512, avx512vnni, "avx512vnni");
   return table;
 }
 
@@ -59,14 +59,13 @@ bool has_avx512() {
 bool has_vnni() {
   return has_avx512() && __builtin_cpu_supports("avx512vnni");
 }
-
-Table avx512_with(ProductOf<Q8Block> product, const char* name) {
-  Table copy = avx512;
-  copy.name = name;
-  copy.q8_0 = product;
-  return copy;
-}
 #endif
+
+Table with_q8_0(Table table, ProductOf<Q8Block> product, const char* name) {
+  table.name = name;
+  table.q8_0 = product;
+  return table;
+}
 
 TableList runnable() {
   TableList list{};

@@ -26,14 +26,14 @@ extern const std::span<const InstructionSet> plain_instruction_sets;
 bool has_avx2();
 bool has_avx512();
 bool has_vnni();
-
-// Returns the table of AVX-512 with this product of q8_0.
-Table avx512_with(ProductOf<Q8Block> product, const char* name);
 #endif
+
+// Returns the table with this product of q8_0 and this name.
+Table with_q8_0(Table table, ProductOf<Q8Block> product, const char* name);
 
 // Returns the tables of this build that this machine can run, best first. Never empty.
 struct TableList {
-  const Table* tables[5];
+  const Table* tables[6];
   std::size_t count;
 };
 TableList runnable();

@@ -22,6 +22,22 @@ inline void load_nothing_ahead() {
 #endif
 }
 
+#if defined(__AVX512VNNI__) || defined(__AVXVNNI__)
+constexpr bool unsigned_weights = true;
+using CodeDot = BiasedDot<128>;
+#else
+constexpr bool unsigned_weights = false;
+using CodeDot = SignedDot;
+#endif
+
+#if defined(__AVX2__)
+// Returns the codes as CodeDot takes them.
+inline __m128i load_codes(const std::int8_t (&codes)[16]) {
+  const __m128i table = _mm_loadu_si128(reinterpret_cast<const __m128i*>(codes));
+  return unsigned_weights ? _mm_xor_si128(table, _mm_set1_epi8(-128)) : table;
+}
+#endif
+
 #if defined(__AVX512VNNI__)
 
 inline void store_group(Group group, void* at) {
@@ -40,24 +56,13 @@ inline Group load_nibbles(const void* at) {
   return _mm512_and_si512(high ? _mm512_srli_epi16(bytes, 4) : bytes, _mm512_set1_epi8(0x0F));
 }
 
-// Returns the codes plus 128, as CodeDot takes them.
 inline Group look_up(const std::int8_t (&codes)[16], Group nibbles) {
-  const __m128i signed_table = _mm_loadu_si128(reinterpret_cast<const __m128i*>(codes));
-  const __m128i table = _mm_xor_si128(signed_table, _mm_set1_epi8(-128));
-  return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(table), nibbles);
+  return _mm512_shuffle_epi8(_mm512_broadcast_i32x4(load_codes(codes)), nibbles);
 }
 
-template <int bits, int bias>
-using UnsignedDot = BiasedDot<bias>;
-
-struct StripDot : CodeDot {
-  // `factors`, two of 16 bits, of the sum of the activations and that of the first half: minus the bias, or 0.
-  static Sums start(const ActivationBlock& x, std::int32_t factors) {
-    std::int32_t both;
-    __builtin_memcpy(&both, &x.sum, sizeof both);
-    return _mm512_madd_epi16(_mm512_set1_epi32(both), _mm512_set1_epi32(factors));
-  }
-};
+inline RowSums products_of_pairs(std::int32_t a, std::int32_t b) {
+  return {_mm512_madd_epi16(_mm512_set1_epi32(a), _mm512_set1_epi32(b))};
+}
 
 #elif defined(__AVX2__)
 
@@ -77,20 +82,26 @@ inline Group load_nibbles(const void* at) {
 }
 
 inline Group look_up(const std::int8_t (&codes)[16], Group nibbles) {
-  const __m256i table = _mm256_broadcastsi128_si256(_mm_loadu_si128(reinterpret_cast<const __m128i*>(codes)));
+  const __m256i table = _mm256_broadcastsi128_si256(load_codes(codes));
   return {{_mm256_shuffle_epi8(table, nibbles.rows[0]), _mm256_shuffle_epi8(table, nibbles.rows[1])}};
 }
 
+#if defined(__AVXVNNI__)
+inline RowSums products_of_pairs(std::int32_t a, std::int32_t b) {
+  const __m256i sums = _mm256_madd_epi16(_mm256_set1_epi32(a), _mm256_set1_epi32(b));
+  return {{sums, sums}};
+}
+#else
 // A sum of 16 bits takes two products of each group.
 template <int bits, int bias>
 struct UnsignedDot {
   struct Sums {
-    Halves pairs;   // 16 bits each
-    Halves totals;  // of the pairs before the last flush
+    RowSums pairs;   // 16 bits each
+    RowSums totals;  // of the pairs before the last flush
     std::int32_t sum;
   };
   static constexpr std::size_t most_groups = 32767 / (2 * ((1 << bits) - 1) * 127);
-  static Sums start(std::int32_t sum) { return {SignedDot::start(0), SignedDot::start(0), sum}; }
+  static Sums start(std::int32_t sum) { return {RowSums::all(0), RowSums::all(0), sum}; }
   static void add(Sums& sums, const Group& weights, const std::int8_t* four) {
     const __m256i activations = _mm256_set1_epi32(four_of(four));
     for (int i = 0; i < 2; ++i) {
@@ -102,15 +113,16 @@ struct UnsignedDot {
       sums.totals.rows[i] =
           _mm256_add_epi32(sums.totals.rows[i], _mm256_madd_epi16(sums.pairs.rows[i], _mm256_set1_epi16(1)));
     }
-    sums.pairs = SignedDot::start(0);
+    sums.pairs = RowSums::all(0);
   }
   static Column finish(Sums sums) {
     flush(sums);
     const __m256i of_bias = _mm256_set1_epi32(bias * sums.sum);
     for (__m256i& total : sums.totals.rows) total = _mm256_sub_epi32(total, of_bias);
-    return to_floats(sums.totals);
+    return sums.totals.to_floats();
   }
 };
+#endif
 
 #elif defined(__SSE2__)
 
@@ -142,9 +154,6 @@ inline Group look_up(const std::int8_t (&codes)[16], Group nibbles) {
   return nibbles;
 }
 
-template <int bits, int bias>
-using UnsignedDot = BiasedDot<bias>;
-
 #elif defined(__aarch64__)
 
 inline void store_group(const Group& group, void* at) {
@@ -167,17 +176,27 @@ inline Group look_up(const std::int8_t (&codes)[16], Group nibbles) {
   return nibbles;
 }
 
-template <int bits, int bias>
-using UnsignedDot = BiasedDot<bias>;
-
 #endif
 
-#if !defined(__AVX512VNNI__)
-using CodeDot = SignedDot;
-struct StripDot : SignedDot {
-  static Sums start(const ActivationBlock&, std::int32_t) { return SignedDot::start(0); }
+#if !defined(__AVX2__) || defined(__AVX512VNNI__) || defined(__AVXVNNI__)
+template <int bits, int bias>
+using UnsignedDot = BiasedDot<bias>;
+#endif
+
+struct StripDot : CodeDot {
+  // `factors`, two of 16 bits, of the sum of the activations and that of the first half: minus the bias, or 0.
+  static Sums start([[maybe_unused]] const ActivationBlock& x, [[maybe_unused]] std::int32_t factors) {
+#if defined(__AVX512VNNI__) || defined(__AVXVNNI__)
+    std::int32_t both;
+    __builtin_memcpy(&both, &x.sum, sizeof both);
+    return products_of_pairs(both, factors);
+#else
+    return RowSums::all(0);
+#endif
+  }
 };
 
+#if !defined(__AVX512VNNI__)
 // Calls use(register, ...) for each register of the first group and those at its place in the others.
 template <class Use, class... Groups>
 inline void for_registers(const Use& use, Group& first, Groups&... others) {

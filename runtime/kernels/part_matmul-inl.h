@@ -147,12 +147,13 @@ constexpr std::int32_t bias_factors(int bias, std::size_t part_count, std::size_
 
 template <class Dot, std::size_t part_count>
 inline typename Dot::Sums start_part(const ActivationBlock& x, std::size_t part) {
-#if defined(__AVX512VNNI__)
-  if constexpr (Dot::bias == 0) return Dot::start(0);
-  return StripDot::start(x, bias_factors(Dot::bias, part_count, part));
-#else
-  return Dot::start(part_sum<part_count>(x, part));
-#endif
+  if constexpr (!unsigned_weights) {
+    return Dot::start(part_sum<part_count>(x, part));
+  } else if constexpr (Dot::bias == 0) {
+    return Dot::start(0);
+  } else {
+    return StripDot::start(x, bias_factors(Dot::bias, part_count, part));
+  }
 }
 
 // The weights of up to 256 columns of a panel, as its blocks have them: one of 256, or several of 32.
@@ -252,6 +253,8 @@ inline void multiply_single(const BlockMatmul<Block>& m, std::size_t panel) {
 constexpr std::size_t strip_panels = 2, strip_tokens = 5, strip_tokens_alone = 8;
 #elif defined(__AVX2__)
 constexpr std::size_t strip_panels = 1, strip_tokens = 4, strip_tokens_alone = 4;
+#elif defined(__ARM_FEATURE_DOTPROD)
+constexpr std::size_t strip_panels = 1, strip_tokens = 3, strip_tokens_alone = 3;
 #elif defined(__aarch64__)
 constexpr std::size_t strip_panels = 1, strip_tokens = 2, strip_tokens_alone = 2;
 #else
@@ -297,8 +300,7 @@ inline void unpack(const PackedStrip<Block>& packed, std::size_t panel, Strips& 
 #pragma GCC unroll 8
     for (std::size_t group = 0; group < groups; ++group) {
       Group weights = packed.weights(b, group);
-#if !defined(__AVX512VNNI__)  // which subtracts the centre from the sums
-      if constexpr (Block::centre != 0) {
+      if constexpr (!unsigned_weights && Block::centre != 0) {  // else the sums start without it
         for_registers(
             [](auto& bytes) {
               typedef std::int8_t Integers __attribute__((vector_size(sizeof bytes)));
@@ -307,7 +309,6 @@ inline void unpack(const PackedStrip<Block>& packed, std::size_t panel, Strips& 
             },
             weights);
       }
-#endif
       store_group(weights, strips.quants[panel][b][group]);
     }
     for (std::size_t part = 0; part < part_count; ++part) {

@@ -1,0 +1,3 @@
+#define MINIMIND_ARCH xsimd::neon64
+#define MINIMIND_BLOCKS neon_dotprod_blocks
+#include "runtime/kernels/all_blocks-inl.h"
