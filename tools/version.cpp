@@ -49,8 +49,7 @@ std::string libraries() {
 std::string version_text() {
   const std::string_view commit(source_commit, static_cast<std::size_t>(source_commit_end - source_commit));
   std::vector<const char*> names;
-  const kernels::TableList tables = kernels::runnable();
-  for (std::size_t i = 0; i < tables.count; ++i) names.push_back(tables.tables[i]->name);
+  for (const kernels::Table& table : kernels::runnable()) names.push_back(table.name);
   return fmt::format("minimind {}\ncommit: {}\ncompiler: {}\ninstruction sets of this machine: {}\nlibraries: {}",
                      MINIMIND_VERSION, commit.empty() ? "unknown" : commit, compiler(), fmt::join(names, ", "),
                      libraries());

@@ -54,33 +54,12 @@ bool has_tiles() {
 #endif
 }
 
+bool has_avx_vnni() {
+  return has_avx2() && cpuid_bits().avx_vnni;
+}
+
 bool has_amx() {
   return has_vnni() && has_tiles() && cpuid_bits().amx_int8;
-}
-
-const Table& sse2_with_blocks() {
-  static const Table table = with_blocks(sse2, sse2_blocks);
-  return table;
-}
-
-const Table& avx2_with_blocks() {
-  static const Table table = with_blocks(avx2, avx2_blocks);
-  return table;
-}
-
-const Table& avx2_with_vnni() {
-  static const Table table = with_blocks(with_q8_0(avx2, avxvnni, "avxvnni"), avxvnni_blocks);
-  return table;
-}
-
-const Table& avx512_with_avx2() {
-  static const Table table = with_blocks(with_q8_0(avx512, avx2.q8_0, "avx512"), avx2_blocks);
-  return table;
-}
-
-const Table& avx512_with_vnni() {
-  static const Table table = with_blocks(with_q8_0(avx512, avx512vnni, "avx512vnni"), avx512vnni_blocks);
-  return table;
 }
 
 template <class... Blocks>
@@ -88,37 +67,35 @@ void replace(BlockProducts& products, const ProductsOf<Blocks...>& by) {
   ((static_cast<ProductOf<Blocks>&>(products) = by), ...);
 }
 
-const Table& avx512_with_amx() {
-  static const BlockProducts blocks = [] {
-    BlockProducts products = avx512vnni_blocks;
-    replace(products, amxint8.blocks);
-    products.multiply_add = amxint8.multiply_add;
-    products.multiply_adds_per_round = amxint8.multiply_adds_per_round;
-    return products;
-  }();
-  static const Table table = with_blocks(with_q8_0(avx512, amxint8.q8_0, "amxint8"), blocks);
-  return table;
+BlockProducts vnni_with_amx() {
+  BlockProducts products = avx512vnni_blocks;
+  replace(products, amxint8.blocks);
+  products.multiply_add = amxint8.multiply_add;
+  products.multiply_adds_per_round = amxint8.multiply_adds_per_round;
+  return products;
+}
+
+Table avx512_with_amx() {
+  static const BlockProducts blocks = vnni_with_amx();
+  return with_blocks(with_q8_0(avx512, amxint8.q8_0, "amxint8"), blocks);
 }
 
 constexpr InstructionSet all_sets[] = {
-    {avx512_with_amx, has_amx},     {avx512_with_vnni, has_vnni},
-    {avx512_with_avx2, has_avx512}, {avx2_with_vnni, [] { return has_avx2() && cpuid_bits().avx_vnni; }},
-    {avx2_with_blocks, has_avx2},   {sse2_with_blocks, [] { return true; }},
+    {avx512_with_amx, has_amx},
+    {[] { return with_blocks(with_q8_0(avx512, avx512vnni, "avx512vnni"), avx512vnni_blocks); }, has_vnni},
+    {[] { return with_blocks(with_q8_0(avx512, avx2.q8_0, "avx512"), avx2_blocks); }, has_avx512},
+    {[] { return with_blocks(with_q8_0(avx2, avxvnni, "avxvnni"), avxvnni_blocks); }, has_avx_vnni},
+    {[] { return with_blocks(avx2, avx2_blocks); }, has_avx2},
+    {[] { return with_blocks(sse2, sse2_blocks); }, [] { return true; }},
 };
 #elif defined(__aarch64__)
-const Table& neon_with_blocks() {
-  static const Table table = with_blocks(neon, neon_blocks);
-  return table;
-}
-
-const Table& neon_with_dotprod() {
-  static const Table table = with_blocks(with_q8_0(neon, neon_dotprod, "neon_dotprod"), neon_dotprod_blocks);
-  return table;
+bool has_dot_product() {
+  return getauxval(AT_HWCAP) & HWCAP_ASIMDDP;
 }
 
 constexpr InstructionSet all_sets[] = {
-    {neon_with_dotprod, [] { return (getauxval(AT_HWCAP) & HWCAP_ASIMDDP) != 0; }},
-    {neon_with_blocks, [] { return true; }},
+    {[] { return with_blocks(with_q8_0(neon, neon_dotprod, "neon_dotprod"), neon_dotprod_blocks); }, has_dot_product},
+    {[] { return with_blocks(neon, neon_blocks); }, [] { return true; }},
 };
 #endif
 
@@ -138,7 +115,7 @@ Bf16List runnable_bf16() {
 
 const Table* with_bf16(const Table& table) {
   const Bf16List list = runnable_bf16();
-  if (list.count == 0 || &table != runnable().tables[0]) return nullptr;
+  if (list.count == 0 || &table != &runnable().front()) return nullptr;
   static const Table best = [&] {
     Table copy = table;
     copy.bf16 = list.products[0];

@@ -3,6 +3,7 @@
 #include <cstdlib>
 #include <stdexcept>
 #include <string>
+#include <vector>
 
 #include "weights/base/text.h"
 
@@ -21,24 +22,14 @@ bool has_f16c() {
   return __get_cpuid(1, &eax, &ebx, &ecx, &edx) && (ecx & f16c);
 }
 
-const Table& avx512_with_avx2() {
-  static const Table table = with_q8_0(avx512, avx2.q8_0, "avx512");
-  return table;
-}
-
-const Table& avx512_with_vnni() {
-  static const Table table = with_q8_0(avx512, avx512vnni, "avx512vnni");
-  return table;
-}
-
 constexpr InstructionSet plain_sets[] = {
-    {avx512_with_vnni, has_vnni},
-    {avx512_with_avx2, has_avx512},
-    {[]() -> const Table& { return avx2; }, has_avx2},
-    {[]() -> const Table& { return sse2; }, [] { return true; }},
+    {[] { return with_q8_0(avx512, avx512vnni, "avx512vnni"); }, has_vnni},
+    {[] { return with_q8_0(avx512, avx2.q8_0, "avx512"); }, has_avx512},
+    {[] { return avx2; }, has_avx2},
+    {[] { return sse2; }, [] { return true; }},
 };
 #elif defined(__aarch64__)
-constexpr InstructionSet plain_sets[] = {{[]() -> const Table& { return neon; }, [] { return true; }}};
+constexpr InstructionSet plain_sets[] = {{[] { return neon; }, [] { return true; }}};
 #endif
 
 }  // namespace
@@ -67,22 +58,24 @@ Table with_q8_0(Table table, ProductOf<Q8Block> product, const char* name) {
   return table;
 }
 
-TableList runnable() {
-  TableList list{};
-  for (const InstructionSet& set : instruction_sets) {
-    if (set.runs_here()) list.tables[list.count++] = &set.table();
-  }
-  return list;
+std::span<const Table> runnable() {
+  static const std::vector<Table> tables = [] {
+    std::vector<Table> list;
+    for (const InstructionSet& set : instruction_sets) {
+      if (set.runs_here()) list.push_back(set.table());
+    }
+    return list;
+  }();
+  return tables;
 }
 
 const Table& choose() {
-  const TableList list = runnable();
   const char* forced = std::getenv("MINIMIND_ISA");
-  if (!forced || !*forced) return *list.tables[0];
+  if (!forced || !*forced) return runnable().front();
   std::string names;
-  for (std::size_t i = 0; i < list.count; ++i) {
-    if (lower_case(forced) == list.tables[i]->name) return *list.tables[i];
-    names += (i > 0 ? ", " : "") + std::string(list.tables[i]->name);
+  for (const Table& table : runnable()) {
+    if (lower_case(forced) == table.name) return table;
+    names += (names.empty() ? "" : ", ") + std::string(table.name);
   }
   throw std::runtime_error("MINIMIND_ISA is \"" + std::string(forced).substr(0, 40) +
                            "\", expected one that this build and machine can run: " + names);

@@ -11,7 +11,7 @@ namespace minimind::kernels {
 
 // A table of kernels, and whether this machine runs it.
 struct InstructionSet {
-  const Table& (*table)();
+  Table (*table)();
   bool (*runs_here)();
 };
 
@@ -32,11 +32,7 @@ bool has_vnni();
 Table with_q8_0(Table table, ProductOf<Q8Block> product, const char* name);
 
 // Returns the tables of this build that this machine can run, best first. Never empty.
-struct TableList {
-  const Table* tables[6];
-  std::size_t count;
-};
-TableList runnable();
+std::span<const Table> runnable();
 
 // Returns the best of them, or the one that the environment variable MINIMIND_ISA names. Throws std::runtime_error,
 // listing the available ones, if that name is unknown or cannot run here.

@@ -108,7 +108,7 @@ const kernels::Table& choose_kernels(Compute compute) {
   if (const kernels::Table* const with_bf16 = kernels::with_bf16(kernels)) return *with_bf16;
   if (kernels::runnable_bf16().count > 0) {
     throw UsageError(fmt::format("compute is bf16, but the kernels are {}, expected {}; unset MINIMIND_ISA",
-                                 kernels.name, kernels::runnable().tables[0]->name),
+                                 kernels.name, kernels::runnable().front().name),
                      Setting::compute);
   }
   throw UsageError(

@@ -32,8 +32,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
   read_bytes_at_path(data + 1, size - 1, [&](const std::string& path) {
     constexpr std::size_t positions = 12;
     const Model model = load_model(open_checkpoint(path, {}), types[choice % 6], 1);
-    const kernels::TableList tables = kernels::runnable();
-    Forward forward(model, *tables.tables[tables.count - 1], 1, 4, positions);
+    Forward forward(model, kernels::runnable().back(), 1, 4, positions);
     Context context(model.config, positions, kv_types[choice / 6 % 3]);
     GenerateOptions options;
     options.max_tokens = positions;
