@@ -16,6 +16,7 @@
 #include "runtime/chat/chat_json.h"
 #include "runtime/chat/conversation_prompt.h"
 #include "runtime/chat/message_json.h"
+#include "runtime/engine/filled_cells.h"
 #include "runtime/text/utf8.h"
 #include "weights/base/error.h"
 #include "weights/base/text.h"
@@ -193,7 +194,7 @@ void check_digest(const InputFile& file) {
 void fill(Context& context, std::span<const std::int32_t> tokens, ByteReader& reader) {
   const std::size_t given = reader.remaining();
   std::size_t expected = 0;
-  const auto parts = context.cache().filled_parts(tokens.size());
+  const auto parts = filled_cells(context.cache(), tokens.size());
   for (const auto part : parts) expected += part.size();
   if (expected != given) {
     reader.fail(fmt::format("it has {} bytes of keys and values, expected {}", given, expected));
@@ -246,7 +247,7 @@ void save_session(const std::string& path, const ModelIdentity& model, const Con
   writer.write_text(header);
   writer.write_number(std::uint64_t{tokens.size()});
   writer.write(std::as_bytes(tokens));
-  for (const auto part : context.cache().filled_parts(positions)) writer.write(part);
+  for (const auto part : filled_cells(context.cache(), positions)) writer.write(part);
   writer.commit();
 }
 

@@ -30,7 +30,7 @@ ModelIdentity identify(const Checkpoint& checkpoint, WeightType type, Compute co
 //   u64 size of the header, and the header: JSON with the model's name and hash, type and shape of the cache, and the
 //     conversation
 //   u64 count of tokens, and the tokens, i32 each: of the last prompt and its answer
-//   the keys and values of the first tokens, as many as the context holds: KvCache::filled_parts
+//   the keys and values of the first tokens, as many as the context holds: filled_cells()
 //   SHA-256 of all the above, 32 bytes
 // The file appears under its name only when it is complete. Throws Error as OutputFile does. Without the keys and
 // values, the file is small, and the prompt is computed again when the conversation continues.

@@ -95,24 +95,6 @@ void KvCache::put(const kernels::Table& kernels, std::size_t layer, std::size_t 
   part.cells->put(kernels, layer, kv_head, position - part.positions.begin, key, value);
 }
 
-std::vector<std::span<std::byte>> KvCache::filled_parts(std::size_t size) const {
-  std::vector<std::span<std::byte>> filled;
-  for (std::size_t head = 0; head < shape_.layers * shape_.kv_heads; ++head) {
-    std::vector<std::vector<std::span<std::byte>>> arrays;  // of each part
-    for (const Part& part : parts_) {
-      const Range positions =
-          relative_to(part.positions.begin, intersection(part.positions, {part.positions.begin, size}));
-      arrays.push_back(part.cells->parts(head / shape_.kv_heads, head % shape_.kv_heads, positions));
-    }
-    for (std::size_t i = 0; i < arrays.front().size(); ++i) {
-      for (const auto& of_part : arrays) {
-        if (!of_part[i].empty()) filled.push_back(of_part[i]);
-      }
-    }
-  }
-  return filled;
-}
-
 std::size_t KvCache::bytes_per_position(const Config& config, KvType type) {
   return shape_of(config, type).bytes_per_position();
 }

@@ -59,10 +59,6 @@ class KvCache {
   void put(const kernels::Table& kernels, std::size_t layer, std::size_t kv_head, std::size_t position,
            const float* key, const float* value);
 
-  // The memory of the first `size` positions, to save or to restore. One after the other the parts have the same bytes
-  // in a cache of any capacity and any division: for each layer and kv head the arrays of KvPanels, in their order.
-  std::vector<std::span<std::byte>> filled_parts(std::size_t size) const;
-
   // Returns the bytes of one position's keys and values in all layers, which attending to it reads.
   static std::size_t bytes_per_position(const Config& config, KvType type);
 

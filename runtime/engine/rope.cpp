@@ -11,7 +11,7 @@ namespace {
 // Pairs that rotate often within the original context keep their frequency; slow ones are divided by the factor;
 // between them is a ramp.
 void apply_yarn(const Config& config, std::vector<float>& frequencies) {
-  const auto [low, high] = yarn_ramp(config);
+  const auto [low, high] = yarn_ramp(config, config.rope_scaling->ramp_end);
   const float width = static_cast<float>(std::max(high - low, 0.001));
   const float factor = static_cast<float>(config.rope_scaling->factor);
   for (std::size_t i = 0; i < frequencies.size(); ++i) {

@@ -23,6 +23,13 @@ inline std::string_view trimmed(std::string_view text) {
   return text.substr(first, text.find_last_not_of(ascii_spaces) + 1 - first);
 }
 
+// Replaces `from`, which must not be empty, by `to` wherever it is.
+inline void replace_all(std::string& text, std::string_view from, std::string_view to) {
+  for (std::size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
+    text.replace(at, from.size(), to);
+  }
+}
+
 // Returns whether `text` is a number in decimal digits alone.
 inline bool is_digits(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;

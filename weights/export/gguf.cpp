@@ -10,6 +10,7 @@
 #include "weights/gguf/settings.h"
 #include "weights/model/config_json.h"
 #include "weights/model/tensor_names.h"
+#include "weights/model/yarn_ramp.h"
 #include "weights/tensor/output_tensor.h"
 #include "weights/tensor/tensor_rows.h"
 

@@ -14,6 +14,7 @@
 #include "weights/model/config.h"
 #include "weights/model/config_json.h"
 #include "weights/model/tensor_names.h"
+#include "weights/model/yarn_ramp.h"
 
 namespace minimind {
 namespace {

@@ -3,7 +3,7 @@
 #include <functional>
 #include <utility>
 
-#include "weights/model/tensor_names.h"
+#include "weights/model/minimind_names.h"
 #include "weights/tensor/output_tensor.h"
 #include "weights/tensor/tensor_rows.h"
 

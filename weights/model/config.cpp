@@ -5,9 +5,8 @@
 #include <numbers>
 
 namespace minimind {
-namespace {
 
-YarnRamp ramp_that_ends(const Config& config, RopeScaling::RampEnd end) {
+YarnRamp yarn_ramp(const Config& config, RopeScaling::RampEnd end) {
   const RopeScaling& yarn = *config.rope_scaling;
   const double d = static_cast<double>(config.head_dim);
   const auto pair_that_turns = [&](double times) {
@@ -17,22 +16,6 @@ YarnRamp ramp_that_ends(const Config& config, RopeScaling::RampEnd end) {
   const double last = end == RopeScaling::RampEnd::half_head_dim ? d / 2 - 1 : d - 1;
   return {std::max(std::floor(pair_that_turns(yarn.beta_fast)), 0.0),
           std::min(std::ceil(pair_that_turns(yarn.beta_slow)), last)};
-}
-
-}  // namespace
-
-YarnRamp yarn_ramp(const Config& config) {
-  return ramp_that_ends(config, config.rope_scaling->ramp_end);
-}
-
-// If the ramp's end is before its start, transformers' ramp falls.
-bool has_usual_yarn_ramp(const Config& config) {
-  const YarnRamp ramp = yarn_ramp(config);
-  return ramp.low <= ramp.high && ramp.high == ramp_that_ends(config, RopeScaling::RampEnd::head_dim).high;
-}
-
-bool has_minimind_yarn_ramp(const Config& config) {
-  return yarn_ramp(config).high == ramp_that_ends(config, RopeScaling::RampEnd::half_head_dim).high;
 }
 
 }  // namespace minimind

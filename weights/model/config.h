@@ -131,13 +131,7 @@ struct YarnRamp {
   double high;  // a pair that rotates beta_slow times; below low: a step at low
 };
 
-// config.rope_scaling must be YaRN.
-YarnRamp yarn_ramp(const Config& config);
-
-// Returns true if transformers and llama.cpp, which clamp the ramp's end to head_dim - 1, compute these frequencies.
-bool has_usual_yarn_ramp(const Config& config);
-
-// Returns true if MiniMind's own code, which clamps the ramp's end to head_dim / 2 - 1, computes these frequencies.
-bool has_minimind_yarn_ramp(const Config& config);
+// Returns the ramp with its end clamped there. config.rope_scaling must be YaRN.
+YarnRamp yarn_ramp(const Config& config, RopeScaling::RampEnd end);
 
 }  // namespace minimind

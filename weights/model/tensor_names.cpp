@@ -21,12 +21,6 @@ bool remove_prefix(std::string_view& text, std::string_view prefix) {
   return true;
 }
 
-void replace_all(std::string& text, std::string_view from, std::string_view to) {
-  for (std::size_t at = text.find(from); at != std::string::npos; at = text.find(from, at + to.size())) {
-    text.replace(at, from.size(), to);
-  }
-}
-
 std::string_view without_wrappers(std::string_view name) {
   while (remove_prefix(name, "module.") || remove_prefix(name, "_orig_mod.")) {
   }
@@ -39,24 +33,6 @@ bool lacks_model_prefix(std::string_view name) {
   return name.starts_with("tok_embeddings.") || name.starts_with("embed_tokens.") || name.starts_with("layers.") ||
          name.starts_with("output.") || name.starts_with("norm.");
 }
-
-// Parts of names: v1's and Hugging Face's. They are replaced in this order, and in the reverse order for v1's names. v1
-// has at most one shared expert, without a number.
-constexpr std::array<std::pair<std::string_view, std::string_view>, 13> v1_names{{
-    {".attention.wq", ".self_attn.q_proj"},
-    {".attention.wk", ".self_attn.k_proj"},
-    {".attention.wv", ".self_attn.v_proj"},
-    {".attention.wo", ".self_attn.o_proj"},
-    {".attention_norm.", ".input_layernorm."},
-    {".ffn_norm.", ".post_attention_layernorm."},
-    {".feed_forward.shared_experts.w", ".feed_forward.shared_experts.0.w"},
-    {".feed_forward.", ".mlp."},
-    {".w1.", ".gate_proj."},
-    {".w2.", ".down_proj."},
-    {".w3.", ".up_proj."},
-    {"tok_embeddings.", "model.embed_tokens."},
-    {"output.", "lm_head."},
-}};
 
 std::string with_model_prefix(std::string_view name) {
   if (name.starts_with("norm.") || name.starts_with("embed_tokens.")) return "model." + std::string(name);
@@ -216,15 +192,6 @@ CanonicalTensors to_canonical_names(StoredTensors stored, const std::string& pat
                                  [](const auto& entry) { return entry.first.find(".up_proj.") != std::string::npos; });
   if (result.style == NamingStyle::v1 && !gated) rename_ungated(result.tensors);
   return result;
-}
-
-std::string minimind_name(Family family, std::string_view canonical, bool gated) {
-  std::string name(canonical);
-  if (family != Family::v1 && family != Family::v2_early) return name;
-  if (!gated) replace_all(name, ".up_proj.", ".w1.");
-  for (auto part = v1_names.rbegin(); part != v1_names.rend(); ++part) replace_all(name, part->second, part->first);
-  if (name.starts_with("model.")) name.erase(0, std::string_view("model.").size());
-  return name;
 }
 
 }  // namespace minimind

@@ -1,10 +1,12 @@
 #pragma once
 
+#include <array>
 #include <cstddef>
 #include <map>
 #include <optional>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "weights/model/config.h"
@@ -15,6 +17,24 @@ namespace minimind {
 // Tensor names come in two styles. MiniMind v1's are tok_embeddings, layers.N.attention.wq, feed_forward.w1, ... All
 // later generations use Hugging Face's: model.embed_tokens, model.layers.N.self_attn.q_proj, mlp.gate_proj, ...
 enum class NamingStyle { v1, hugging_face };
+
+// Parts of names: v1's and Hugging Face's. They are replaced in this order, and in the reverse order for v1's names. v1
+// has at most one shared expert, without a number.
+inline constexpr std::array<std::pair<std::string_view, std::string_view>, 13> v1_names{{
+    {".attention.wq", ".self_attn.q_proj"},
+    {".attention.wk", ".self_attn.k_proj"},
+    {".attention.wv", ".self_attn.v_proj"},
+    {".attention.wo", ".self_attn.o_proj"},
+    {".attention_norm.", ".input_layernorm."},
+    {".ffn_norm.", ".post_attention_layernorm."},
+    {".feed_forward.shared_experts.w", ".feed_forward.shared_experts.0.w"},
+    {".feed_forward.", ".mlp."},
+    {".w1.", ".gate_proj."},
+    {".w2.", ".down_proj."},
+    {".w3.", ".up_proj."},
+    {"tok_embeddings.", "model.embed_tokens."},
+    {"output.", "lm_head."},
+}};
 
 struct CanonicalTensors {
   StoredTensors tensors;  // under Hugging Face's names, one tensor per expert, no wrapper prefixes
@@ -50,10 +70,5 @@ bool some_network_has(const StoredTensors& tensors, std::string_view part);
 
 // Returns true if a layer is an MoE layer: it has a router or experts.
 bool is_mixture(const StoredTensors& tensors, std::size_t layer);
-
-// Returns the name that MiniMind's own code of that generation uses for the tensor `canonical`: the inverse of
-// canonical_name. v1 and v2-early have their own names, in which the two matrices of an FFN that is not `gated` are w1
-// and w2. All others have Hugging Face's names.
-std::string minimind_name(Family family, std::string_view canonical, bool gated = true);
 
 }  // namespace minimind

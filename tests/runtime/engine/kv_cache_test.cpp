@@ -1,4 +1,4 @@
-#include "runtime/engine/kv_cache.h"
+#include "runtime/engine/filled_cells.h"
 #include "runtime/kernels/instruction_sets.h"
 
 #include <gtest/gtest.h>
@@ -164,7 +164,7 @@ TEST(KvCache, FilledPartsRestoreTheFilledPositions) {
         for (std::size_t position = 0; position < size; ++position) put(cache, layer, kv_head, position, 40);
       }
     }
-    const auto from = cache.filled_parts(size), to = copy.filled_parts(size);
+    const auto from = filled_cells(cache, size), to = filled_cells(copy, size);
     ASSERT_EQ(from.size(), to.size());
     for (std::size_t i = 0; i < from.size(); ++i) {
       ASSERT_EQ(from[i].size(), to[i].size());

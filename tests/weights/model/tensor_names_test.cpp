@@ -11,6 +11,7 @@
 #include "tests/support/stored.h"
 #include "tests/support/temporary_file.h"
 #include "weights/huggingface/folder.h"
+#include "weights/model/minimind_names.h"
 #include "weights/torch/pth.h"
 
 namespace minimind {
