@@ -9,23 +9,28 @@
 namespace minimind {
 namespace {
 
-void norm_and_rotate(const AttentionStep& step, const std::vector<float>& norm, std::size_t row, float* head) {
-  if (!norm.empty()) {
-    step.kernels.rms_norm(head, norm.data(), step.config.head_dim, static_cast<float>(step.config.rms_norm_eps), head);
-  }
-  rotate(step.kernels, step.config, step.cos.row(row), step.sin.row(row), head);
+void normalize(const AttentionStep& step, const std::vector<float>& norm, float* head) {
+  if (norm.empty()) return;
+  step.kernels.rms_norm(head, norm.data(), step.config.head_dim, static_cast<float>(step.config.rms_norm_eps), head);
 }
 
-void rotate_query(const AttentionStep& step, std::size_t row, std::size_t head) {
-  norm_and_rotate(step, step.weights.q_norm, row, step.q.row(row) + head * step.config.head_dim);
+void rotate_query(const AttentionStep& step, std::size_t row, std::size_t head, const Worker& worker) {
+  const Matrix<float> q{step.q.row(row) + head * step.config.head_dim, 1, step.config.head_dim};
+  normalize(step, step.weights.q_norm, q.data);
+  worker.show("self_attn.q_norm", as_const(q), row, head);
+  rotate(step.kernels, step.config, step.cos.row(row), step.sin.row(row), q.data);
+  worker.show("self_attn.q_rope", as_const(q), row, head);
 }
 
-void rotate_and_cache_key(const AttentionStep& step, std::size_t row, std::size_t kv_head) {
-  float* const k = step.k.row(row) + kv_head * step.config.head_dim;
+void rotate_and_cache_key(const AttentionStep& step, std::size_t row, std::size_t kv_head, const Worker& worker) {
+  const Matrix<float> k{step.k.row(row) + kv_head * step.config.head_dim, 1, step.config.head_dim};
   const float* const v = step.v.row(row) + kv_head * step.config.head_dim;
-  norm_and_rotate(step, step.weights.k_norm, row, k);
+  normalize(step, step.weights.k_norm, k.data);
+  worker.show("self_attn.k_norm", as_const(k), row, kv_head);
+  rotate(step.kernels, step.config, step.cos.row(row), step.sin.row(row), k.data);
+  worker.show("self_attn.k_rope", as_const(k), row, kv_head);
   const auto [token, position, cache] = step.batch.rows()[row];
-  cache->put(step.kernels, step.layer, kv_head, position, k, v);
+  cache->put(step.kernels, step.layer, kv_head, position, k.data, v);
 }
 
 // The query heads `heads`, which share a kv head, of a tile of the batch. A row is one query of one head.
@@ -166,8 +171,15 @@ void attend_tile(const AttentionStep& step, const HeadTile& tile, std::size_t kv
                  part.cells->panels(step.layer, kv_head));
     }
   };
+  const auto show_rows = [&](const char* point) {
+    for (std::size_t row = 0; row < tile.rows(); ++row) {
+      worker.show(point, {scratch.scores.row(row), 1, tile.seen(row)}, tile.batch_row(row), tile.head(row));
+    }
+  };
   for_each_part([&](const HeadPart& part, const auto& panels) { score(step.kernels, part, panels, scratch); });
+  show_rows("self_attn.scores");
   for (std::size_t row = 0; row < tile.rows(); ++row) step.kernels.softmax(scratch.scores.row(row), tile.seen(row));
+  show_rows("self_attn.weights");
   for_each_part([&](const HeadPart& part, const auto& panels) { mix(step.kernels, part, panels, scratch); });
   for (std::size_t row = 0; row < tile.rows(); ++row) {
     std::copy_n(scratch.out.row(row), head_dim, step.out.row(tile.batch_row(row)) + tile.head(row) * head_dim);
@@ -180,9 +192,10 @@ void rotate_and_cache(const AttentionStep& step, std::size_t first_query, const 
   worker.begin(Operation::rope);
   const std::size_t heads = step.config.num_attention_heads, kv_heads = step.config.num_key_value_heads;
   const Range queries = worker.share((step.q.rows - first_query) * heads);
-  for (std::size_t i = queries.begin; i < queries.end; ++i) rotate_query(step, first_query + i / heads, i % heads);
+  for (std::size_t i = queries.begin; i < queries.end; ++i)
+    rotate_query(step, first_query + i / heads, i % heads, worker);
   const Range keys = worker.share(step.k.rows * kv_heads);
-  for (std::size_t i = keys.begin; i < keys.end; ++i) rotate_and_cache_key(step, i / kv_heads, i % kv_heads);
+  for (std::size_t i = keys.begin; i < keys.end; ++i) rotate_and_cache_key(step, i / kv_heads, i % kv_heads, worker);
 }
 
 void attend(const AttentionStep& step, std::size_t first_query, const AttentionScratch& scratch, const Worker& worker) {
@@ -213,8 +226,8 @@ void rotate_and_attend(const AttentionStep& step, const AttentionScratch& scratc
     const Range heads{kv_head * heads_per_kv, (kv_head + 1) * heads_per_kv};
     worker.begin(Operation::rope);
     for (const std::size_t row : tile.rows) {
-      rotate_and_cache_key(step, row, kv_head);
-      for (std::size_t head = heads.begin; head < heads.end; ++head) rotate_query(step, row, head);
+      rotate_and_cache_key(step, row, kv_head, worker);
+      for (std::size_t head = heads.begin; head < heads.end; ++head) rotate_query(step, row, head, worker);
     }
     worker.begin(Operation::attention);
     attend_tile(step, {step.batch, tile, heads}, kv_head, scratch, worker);

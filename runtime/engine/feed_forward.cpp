@@ -25,15 +25,18 @@ void gate_up(const kernels::Table& kernels, HiddenAct act, const FeedForward& ff
   if (ffn.gate_proj) {
     matmul(kernels, *ffn.gate_proj, x, gate, worker);
     add_bias(kernels, ffn.gate_bias, columns, gate);
+    worker.show("mlp.gate_proj", as_const(gate), slots.begin);
   }
   matmul(kernels, ffn.up_proj, x, up, worker);
   add_bias(kernels, ffn.up_bias, columns, up);
+  worker.show("mlp.up_proj", as_const(up), slots.begin);
   worker.begin(Operation::activation);
   for (std::size_t i = 0; i < slots.size(); ++i) {
     float* const activated = (ffn.gate_proj ? gate : up).row(i) + columns.begin;
     const float* const factor = ffn.gate_proj ? up.row(i) + columns.begin : nullptr;
     kernels.activate(act, activated, factor, columns.size());
   }
+  worker.show("mlp.down_proj.input", as_const(hidden(ffn, slots, scratch)), slots.begin);
 }
 
 Matrix<float> hidden(const FeedForward& ffn, Range slots, const FeedForwardScratch& scratch) {
@@ -45,6 +48,7 @@ void down(const kernels::Table& kernels, const FeedForward& ffn, const Activatio
   const Matrix<float> out = scratch.out.rows(slots);
   matmul(kernels, ffn.down_proj, hidden, out, worker);
   add_bias(kernels, ffn.down_bias, own_columns(out.cols, worker), out);
+  worker.show("mlp.down_proj", as_const(out), slots.begin);
 }
 
 void choose_experts(const kernels::Table& kernels, float* scores, std::size_t experts, std::size_t k, bool normalize,
@@ -74,6 +78,7 @@ void route(const kernels::Table& kernels, const MixtureOfExperts& moe, Matrix<co
   const std::size_t per_token = moe.experts_per_token + shared;
   const Panels<float> router = panels_of<float>(moe.router);
   matmul(kernels, router, router.all(), x.row_range(own), scores.row_range(own));
+  worker.show("mlp.gate", as_const(scores));
   for (std::size_t t = own.begin; t < own.end; ++t) {
     std::int32_t* const expert = &routing.expert[t * per_token];
     float* const weight = &routing.weight[t * per_token];

@@ -72,7 +72,9 @@ void Forward::run(std::span<const Piece> pieces, Matrix<float> logits) {
   std::atomic<bool> cancelled = false;  // set by the first worker only, and never reset
   const ProfiledPass pass(profile_, all.size());
   const auto body = [&](Worker& worker) {
+    worker.set_observer(observer_);
     embed(model_, batch_.rows(), scratch_.x.rows(all), worker);
+    worker.show("embed_tokens", as_const(scratch_.x.rows(all)));
     rope_table(model_.rope, batch_.rows(), scratch_.cos.rows(all), scratch_.sin.rows(all), worker);
     worker.barrier();
 
@@ -87,14 +89,16 @@ void Forward::run(std::span<const Piece> pieces, Matrix<float> logits) {
       } else {
         expert_block(layer, std::get<MixtureOfExperts>(layer.mlp), rows, worker);
       }
+      worker.show("output", as_const(scratch_.x.rows(rows)));
       if (cancelled_after_barrier(cancelled, worker)) return;
     }
 
     const WeightMatrix& output = model_.output();
-    const Activations n = normed(requested, model_.norm, roundings_for(output), worker);
+    const Activations n = normed("norm", requested, model_.norm, roundings_for(output), worker);
     if (requested.size() > 1) worker.barrier();
     worker.begin(Operation::lm_head);
     matmul(kernels_, output, n, logits, worker);
+    worker.show("lm_head", as_const(logits));
   };
   run_team(team_, body, pass.threads());
   if (cancelled) throw Cancelled();
@@ -122,12 +126,15 @@ void Forward::attention_block(std::size_t index, Range rows, std::atomic<bool>& 
 
   const Roundings roundings =
       roundings_for(attention.q_proj) | roundings_for(attention.k_proj) | roundings_for(attention.v_proj);
-  const Activations n = normed(all, layer.input_layernorm, roundings, worker);
+  const Activations n = normed("input_layernorm", all, layer.input_layernorm, roundings, worker);
   if (all.size() > 1) worker.barrier();
   worker.begin(Operation::qkv);
   matmul(kernels_, attention.q_proj, n.row_range(rows), step.q.row_range(rows), worker);
   matmul(kernels_, attention.k_proj, n, step.k, worker);
   matmul(kernels_, attention.v_proj, n, step.v, worker);
+  worker.show("self_attn.q_proj", as_const(step.q.row_range(rows)), rows.begin);
+  worker.show("self_attn.k_proj", as_const(step.k));
+  worker.show("self_attn.v_proj", as_const(step.v));
   worker.barrier();
   const AttentionScratch& own = scratch_.attention[worker.index()];
   const std::size_t tiles = batch_.tiles(rows.begin).size();
@@ -141,13 +148,16 @@ void Forward::attention_block(std::size_t index, Range rows, std::atomic<bool>& 
   }
   if (rows.empty()) return;
   worker.barrier();
+  worker.show("self_attn.o_proj.input", as_const(step.out.row_range(rows)));
   worker.begin(Operation::o_proj);
   const Activations attended = rounded(as_const(step.out.row_range(rows)), roundings_for(attention.o_proj),
                                        {0, rows.size()}, share(rows.size(), single, slots_per_token_, worker));
   if (!single) worker.barrier();
   const Matrix<float> product = scratch_.product.first(rows.size());
   matmul(kernels_, attention.o_proj, attended, product, worker);
+  worker.show("self_attn.o_proj", as_const(product));
   add(kernels_, as_const(product), scratch_.x.rows(rows), worker);
+  worker.show("post_attention_layernorm.input", as_const(scratch_.x.rows(rows)));
 }
 
 // x += W_down(act(W_gate n) * W_up n), n = norm(x)
@@ -155,7 +165,8 @@ void Forward::dense_block(const Layer& layer, const FeedForward& ffn, Range rows
   const FeedForwardScratch& scratch = scratch_.feed_forward;
   const bool single = rows.size() == 1;
   const Range slots{0, rows.size()};
-  const Activations n = normed(rows, layer.post_attention_layernorm, roundings_for(ffn), worker);
+  const Activations n =
+      normed("post_attention_layernorm", rows, layer.post_attention_layernorm, roundings_for(ffn), worker);
   if (!single) worker.barrier();
   gate_up(kernels_, model_.config.hidden_act, ffn, n, slots, scratch, worker);
   worker.barrier();
@@ -177,7 +188,8 @@ void Forward::expert_block(const Layer& layer, const MixtureOfExperts& moe, Rang
   const Share share_of_all = share(slots.size(), single, slots_per_token_, worker);
   Routing& routing = scratch.routing[single ? worker.index() : 0];
 
-  Activations n = normed(rows, layer.post_attention_layernorm, single ? roundings : Roundings{}, worker);
+  Activations n = normed("post_attention_layernorm", rows, layer.post_attention_layernorm,
+                         single ? roundings : Roundings{}, worker);
   const std::size_t first = share(rows.size(), single, 1, worker).first_row;
   const Matrix<float> scores = scratch.router_scores.rows({first, first + rows.size()}, moe.routed_experts);
   route(kernels_, moe, n.exact, scores, routing, worker);
@@ -219,11 +231,13 @@ Forward::Share Forward::share(std::size_t rows, bool single, std::size_t rows_pe
 }
 
 // Computes norm(x) of these rows. The result may be read once every worker has done its share.
-Activations Forward::normed(Range rows, const std::vector<float>& weight, Roundings roundings, Worker& worker) {
+Activations Forward::normed(const char* point, Range rows, const std::vector<float>& weight, Roundings roundings,
+                            Worker& worker) {
   const bool single = rows.size() == 1;
   const std::size_t first = share(rows.size(), single, 1, worker).first_row;
   const Matrix<float> n = scratch_.normed.rows({first, first + rows.size()});
   rms_norm(kernels_, as_const(scratch_.x.rows(rows)), weight, model_.config.rms_norm_eps, n, worker);
+  worker.show(point, as_const(n));
   return rounded(as_const(n), roundings, {0, rows.size()}, share(rows.size(), single, slots_per_token_, worker));
 }
 

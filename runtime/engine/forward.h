@@ -49,6 +49,12 @@ class Forward {
     profile_ = profile;
   }
 
+  // Shows all later passes to `observer`, unless it is null. It must outlive its use, and this must have one thread.
+  void set_observer(Observer* observer) {
+    assert(!observer || threads() == 1);
+    observer_ = observer;
+  }
+
   std::size_t max_tokens() const { return max_tokens_; }
   std::size_t threads() const { return team_.most(); }
   // Returns how many of them the next pass will use: see TeamSize.
@@ -68,7 +74,8 @@ class Forward {
   void attention_block(std::size_t index, Range rows, std::atomic<bool>& cancelled, Worker& worker);
   void dense_block(const Layer& layer, const FeedForward& ffn, Range rows, Worker& worker);
   void expert_block(const Layer& layer, const MixtureOfExperts& moe, Range rows, Worker& worker);
-  Activations normed(Range rows, const std::vector<float>& weight, Roundings roundings, Worker& worker);
+  Activations normed(const char* point, Range rows, const std::vector<float>& weight, Roundings roundings,
+                     Worker& worker);
   Activations rounded(Matrix<const float> x, Roundings roundings, Range slots, const Share& share) const;
 
   const Model& model_;
@@ -78,6 +85,7 @@ class Forward {
   std::size_t max_positions_;
   std::size_t slots_per_token_;
   Profile* profile_ = nullptr;
+  Observer* observer_ = nullptr;
   Batch batch_;
   Scratch scratch_;
 };

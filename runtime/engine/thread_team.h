@@ -13,6 +13,7 @@
 #include <span>
 
 #include "runtime/engine/matrix.h"
+#include "runtime/engine/observer.h"
 #include "runtime/engine/profile.h"
 #include "weights/base/held_signals.h"
 
@@ -93,11 +94,18 @@ class Worker {
     if (profile_) profile_->enter(operation);
   }
 
+  // From now on, shows points to `observer`, unless it is null: all that the team computes, if this is its only thread.
+  void set_observer(Observer* observer) noexcept { observer_ = observer; }
+  void show(const char* point, Matrix<const float> values, std::size_t row = 0, std::size_t head = 0) const {
+    if (observer_) observer_->see(point, values, row, head);
+  }
+
  private:
   std::size_t index_;
   std::size_t count_;
   Barrier& barrier_;
   ThreadProfile* profile_;
+  Observer* observer_ = nullptr;
 };
 
 #ifndef _OPENMP

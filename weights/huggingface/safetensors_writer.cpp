@@ -27,8 +27,9 @@ std::vector<const OutputTensor*> in_file_order(const std::vector<OutputTensor>& 
   return order;
 }
 
-std::string header_of(const std::vector<const OutputTensor*>& tensors) {
-  nlohmann::ordered_json header{{"__metadata__", {{"format", "pt"}}}};
+std::string header_of(const std::vector<const OutputTensor*>& tensors,
+                      const std::map<std::string, std::string>& metadata) {
+  nlohmann::ordered_json header{{"__metadata__", metadata}};
   std::vector<nlohmann::ordered_json::object_t::value_type>& members =
       header.get_ref<nlohmann::ordered_json::object_t&>();  // which would look for each name among all before it
   std::uint64_t begin = 0;
@@ -46,9 +47,10 @@ std::string header_of(const std::vector<const OutputTensor*>& tensors) {
 
 }  // namespace
 
-void write_safetensors(OutputFile& file, const std::vector<OutputTensor>& tensors, std::size_t threads) {
+void write_safetensors(OutputFile& file, const std::vector<OutputTensor>& tensors, std::size_t threads,
+                       const std::map<std::string, std::string>& metadata) {
   const auto order = in_file_order(tensors);
-  const std::string header = header_of(order);
+  const std::string header = header_of(order, metadata);
   const std::uint64_t header_size = header.size();
   file.write({reinterpret_cast<const std::byte*>(&header_size), sizeof header_size});
   file.write({reinterpret_cast<const std::byte*>(header.data()), header.size()});

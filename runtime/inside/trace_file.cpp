@@ -1,0 +1,92 @@
+#include "runtime/inside/trace_file.h"
+
+#include <fmt/format.h>
+
+#include <charconv>
+#include <nlohmann/json.hpp>
+#include <span>
+
+#include "weights/base/error.h"
+#include "weights/base/text.h"
+#include "weights/huggingface/safetensors.h"
+#include "weights/huggingface/safetensors_metadata.h"
+#include "weights/huggingface/safetensors_writer.h"
+#include "weights/io/json_fields.h"
+#include "weights/tensor/output_tensor.h"
+
+namespace minimind {
+namespace {
+
+std::vector<std::int32_t> read_ids(const std::string& text, const std::string& path) {
+  std::vector<std::int32_t> ids;
+  const char* at = text.data();
+  const char* const end = at + text.size();
+  while (at < end) {
+    std::int32_t id = 0;
+    const auto [next, error] = std::from_chars(at, end, id);
+    if (error != std::errc() || (next < end && *next != ',')) {
+      throw Error(fmt::format("{}: its metadata has tokens {}, expected ids such as \"1,320,402\"", path,
+                              quote(text.substr(0, 60))));
+    }
+    ids.push_back(id);
+    at = next + 1;
+  }
+  return ids;
+}
+
+}  // namespace
+
+void write_trace(OutputFile& file, const Recording& recording, const Config& config, const std::string& model,
+                 const std::vector<std::int32_t>& tokens) {
+  std::vector<StoredTensor> stored;
+  std::vector<OutputTensor> tensors;
+  nlohmann::ordered_json axes = nlohmann::ordered_json::object();
+  stored.reserve(recording.points().size());
+  for (std::size_t i = 0; i < recording.points().size(); ++i) {
+    const Point& point = recording.points()[i];
+    if (recording.values(i).empty()) continue;  // of an expert that no token chose
+    const std::string name = own_name(config, point.name);
+    stored.push_back({DType::f32, recording.shape(i), StoredBytes(std::as_bytes(recording.values(i)), nullptr), name});
+    tensors.push_back({.name = name, .shape = stored.back().shape, .sources = {&stored.back()}});
+    std::vector<std::string_view> names;
+    for (const Axis& axis : point.axes) names.push_back(axis.name);
+    axes[name] = names;
+  }
+  write_safetensors(file, tensors, 1,
+                    {{"format", "pt"},
+                     {"tokens", fmt::format("{}", fmt::join(tokens, ","))},
+                     {"model", model},
+                     {"family", std::string(name_of(config.family))},
+                     {"axes", dump_json(axes)}});
+}
+
+Trace read_trace(std::shared_ptr<const InputFile> file) {
+  const std::string path = file->path();
+  if (!looks_like_safetensors(file->start())) {
+    throw Error(fmt::format("{}: is not a .safetensors file, expected a trace; minimind trace writes one", path));
+  }
+  StoredTensors tensors = read_safetensors(file);
+  auto metadata = read_safetensors_metadata(*file);
+  if (!metadata.contains("tokens")) {
+    throw Error(
+        fmt::format("{}: its metadata has no tokens, expected a trace with the ids of its text, such as "
+                    "\"1,320,402\"",
+                    path));
+  }
+  Trace trace{path, read_ids(metadata["tokens"], path), metadata["model"]};
+  if (trace.tokens.empty()) throw Error(fmt::format("{}: is a trace of no tokens, expected at least one", path));
+  for (auto& [own, tensor] : tensors) {
+    const std::string name = hugging_face_name(own);
+    if (tensor.dtype != DType::f32 && tensor.dtype != DType::f16 && tensor.dtype != DType::bf16) {
+      throw Error(fmt::format("{}: point {} is {}, expected f32, f16 or bf16; save it with .float()", path, quote(own),
+                              name_of(tensor.dtype)));
+    }
+    if (!trace.own_names.emplace(name, own).second) {
+      throw Error(fmt::format("{}: point {} is repeated under another name", path, quote(own)));
+    }
+    trace.tensors.emplace(name, std::move(tensor));
+  }
+  return trace;
+}
+
+}  // namespace minimind
