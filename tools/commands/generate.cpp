@@ -13,68 +13,22 @@
 #include "tools/options/help.h"
 #include "tools/options/load_llm.h"
 #include "tools/options/profiling.h"
+#include "tools/options/prompt_options.h"
 #include "tools/options/speculation_options.h"
 #include "tools/terminal/interrupt.h"
 #include "tools/terminal/language.h"
 #include "tools/terminal/note.h"
 #include "tools/terminal/standard_output.h"
-#include "weights/base/error.h"
-#include "weights/base/text.h"
 #include "weights/io/json_fields.h"
 
 namespace minimind {
 namespace {
 
 struct GenerateCommand : GenerationArguments {
-  TextOptions text;
-  bool raw = false;
-  std::optional<std::vector<std::int32_t>> tokens;
+  PromptOptions prompt;
   SpeculationArguments speculation;
   bool json = false;
 };
-
-// Checks the options before anything is loaded.
-void check_options(const GenerateCommand& options) {
-  if (options.tokens && options.text.given())
-    throw UsageError("the prompt is given twice, as --tokens and as text; give one of them");
-  if (options.tokens && options.tokens->empty()) throw UsageError("--tokens is empty, expected token ids, e.g. 1,2,3");
-  if (options.tokens && options.raw) throw UsageError("--raw is for text, but the prompt is --tokens; omit --raw");
-  if (options.text.has_prompt && options.text.prompt.empty())
-    throw UsageError("--prompt is empty, expected text to continue");
-  options.speculation.check();
-}
-
-std::string quoted_text(const Tokenizer& tokenizer, std::span<const std::int32_t> ids) {
-  return quote(tokenizer.decode(ids, false));
-}
-
-void tell_of_added(const Tokenizer& tokenizer, std::span<const std::int32_t> before) {
-  if (before.empty() && tokenizer.after_text().empty()) return;
-  if (tokenizer.after_text().empty()) {
-    note("the prompt is {} and the text, as in MiniMind's eval_llm.py; --raw adds nothing",
-         quoted_text(tokenizer, before));
-  } else {
-    note("the prompt is {}, the text and {}, which the tokenizer adds; --raw adds nothing",
-         quoted_text(tokenizer, before), quoted_text(tokenizer, tokenizer.after_text()));
-  }
-}
-
-void tell_of_bos(const Tokenizer& tokenizer, const std::string& text) {
-  std::vector<std::int32_t> before = tokenizer.before_text();
-  const auto bos = tokenizer.bos_id();
-  if (!bos) note("the tokenizer has no bos_token: nothing is added before the text");
-  if (bos && !text.starts_with(tokenizer.token_text(*bos))) before.push_back(*bos);
-  tell_of_added(tokenizer, before);
-}
-
-std::vector<std::int32_t> read_prompt(const GenerateCommand& options, const Tokenizer* tokenizer) {
-  if (options.tokens) return *options.tokens;
-  const std::string text = options.text.read();
-  if (text.empty()) throw Error("the prompt is empty, expected text to continue");
-  if (options.raw) return tokenizer->encode(text);
-  if (!options.run.quiet) tell_of_bos(*tokenizer, text);
-  return tokenizer->encode_prompt(text);
-}
 
 void print_json(const std::vector<std::int32_t>& prompt, const Generated& result, const GenerateOptions& options,
                 bool has_text, double load_seconds) {
@@ -139,11 +93,12 @@ void print_result(const GenerateCommand& command, const std::vector<std::int32_t
 int run_generate(const GenerateCommand& options) {
   const auto start = std::chrono::steady_clock::now();
   const GenerationParameters parameters = options.sampling.parameters();
-  check_options(options);
+  options.prompt.check();
+  options.speculation.check();
   const std::shared_ptr<const Grammar> grammar = options.sampling.grammar(options.run.quiet);
   const bool profiling = profile_requested();
-  const LLM llm = load_llm(options, {.requires_tokenizer = !options.tokens});
-  const std::vector<std::int32_t> prompt = read_prompt(options, llm.tokenizer_or_null());
+  const LLM llm = load_llm(options, {.requires_tokenizer = !options.prompt.tokens});
+  const std::vector<std::int32_t> prompt = options.prompt.read(llm.tokenizer_or_null(), options.run.quiet);
   if (!parameters.ignore_eos && !options.run.quiet) print_assumed_end(llm);
   GenerateOptions generate_options = llm.generate_options(parameters, false, grammar);
   Context context = llm.context(std::min(llm.positions, prompt.size() + parameters.max_tokens));
@@ -177,15 +132,7 @@ int run_generate(const GenerateCommand& options) {
 Command add_generate(CommandOptions& command) {
   auto options = std::make_shared<GenerateCommand>();
   options->add_to(command, 0);
-  options->text.add_to(command);
-  command.add_flag(
-      "--raw", options->raw, prompt_group,
-      bilingual("continue the text alone (default: bos_token and the text, as MiniMind's eval_llm.py does)",
-                "只续写文本本身（默认：bos_token 加文本，与 MiniMind 的 eval_llm.py 相同）"));
-  command.add_option_function<std::string>(
-      "--tokens", [options](const std::string& tokens) { options->tokens = parse_token_ids(tokens, "--tokens"); },
-      prompt_group, "IDS",
-      bilingual("prompt as token ids, e.g. 1,2,3; nothing is added", "以词元 id 给出提示词，如 1,2,3；不添加任何词元"));
+  options->prompt.add_to(command);
   options->speculation.add_to(command);
   options->sampling.add_ends_to(command);
   command.add_flag("--json", options->json, output_group,

@@ -20,6 +20,8 @@ Command add_chat(CommandOptions& command);
 Command add_inspect(CommandOptions& command);
 Command add_logits(CommandOptions& command);
 Command add_compare(CommandOptions& command);
+Command add_trace(CommandOptions& command);
+Command add_explain(CommandOptions& command);
 Command add_perplexity(CommandOptions& command);
 Command add_tokenize(CommandOptions& command);
 Command add_render(CommandOptions& command);

@@ -69,7 +69,8 @@ def write(case_name: str, change: Callable[[MiniMind], None] | None, name: str) 
         change(model)
     values = trace_with_attention(model, tokens)
     if change:  # what follows the first layer differs, too
-        values = {point: value for point, value in values.items() if point.startswith(("model.embed", "model.layers.0"))}
+        first = ("model.embed", "model.layers.0")
+        values = {point: value for point, value in values.items() if point.startswith(first)}
     save(values, tokens, case_name, ROOT / "tests" / "golden_traces" / f"{name}.safetensors")
 
 

@@ -15,7 +15,7 @@ from checkpoint import read_case, twin_of
 
 
 def trace(model: twin.MiniMind, tokens: list[int]) -> dict[str, Tensor]:
-    """Returns what forward hooks see: the output of each module, and some inputs, without the dimension of the batch."""
+    """Returns what forward hooks see: outputs of modules and some inputs, without the dimension of the batch."""
     values: dict[str, Tensor] = {}
 
     def keep(name: str, tensor: Tensor) -> None:

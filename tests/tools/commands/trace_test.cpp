@@ -1,0 +1,112 @@
+#include <cmath>
+#include <nlohmann/json.hpp>
+
+#include "runtime/inside/trace_file.h"
+#include "tests/support/cli.h"
+
+namespace minimind {
+namespace {
+
+using Json = nlohmann::json;
+
+const std::string golden_traces = MINIMIND_SOURCE_DIR "/tests/golden_traces/";
+
+class TraceCommand : public Cli {
+ protected:
+  void expect_error(int status, const std::string& arguments, const std::string& part) const {
+    const Outcome outcome = run(arguments);
+    EXPECT_EQ(outcome.status, status) << arguments << ": " << outcome.err;
+    EXPECT_EQ(outcome.out, "") << arguments;
+    EXPECT_NE(outcome.err.find(part), std::string::npos) << arguments << ": " << outcome.err;
+  }
+};
+
+TEST_F(TraceCommand, WritesWhatCompareThenAccepts) {
+  const GoldenCase golden = load_golden("v1-moe");
+  const std::string given = " " + golden.model_path + " --tokens " + joined(golden.tokens);
+  const Outcome written = run("trace" + given + " -o " + path("t.safetensors"));
+  ASSERT_EQ(written.status, 0) << written.err;
+  EXPECT_EQ(written.out, "");
+  EXPECT_NE(written.err.find("20 tokens, at most "), std::string::npos) << written.err;
+  const Trace trace = read_trace(InputFile::open(path("t.safetensors")));
+  EXPECT_EQ(trace.model, "model.pth");
+  EXPECT_EQ(trace.own_names.at("model.layers.0.self_attn.q_proj"), "layers.0.attention.wq");
+  const Outcome compared = run("compare -q" + given + " --trace " + path("t.safetensors"));
+  EXPECT_EQ(compared.status, 0) << compared.out << compared.err;
+  EXPECT_NE(compared.out.find("max relative difference 0, within the tolerance of 0.0001"), std::string::npos);
+}
+
+TEST_F(TraceCommand, SummarizesChosenPoints) {
+  const Outcome outcome = run("trace -q -p 春 --json --points 'layers.*.mlp.*' --points lm_head --layers 0" + demo);
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  const Json json = Json::parse(outcome.out);
+  EXPECT_EQ(json["tokens"].size(), 2);
+  ASSERT_EQ(json["points"].size(), 4);
+  const Json& gate = json["points"][0];
+  EXPECT_EQ(gate["name"], "model.layers.0.mlp.gate_proj");
+  EXPECT_EQ(gate["shape"], Json({2, 416}));
+  EXPECT_EQ(gate["axes"], Json({"tokens", "intermediate"}));
+  EXPECT_EQ(gate["nan"], 0);
+  EXPECT_LT(gate["min"], gate["mean"]);
+  EXPECT_LT(gate["mean"], gate["max"]);
+  const Outcome table = run("trace -q -p 春 --points 'layers.*.mlp.*' --layers 0" + demo);
+  EXPECT_EQ(std::count(table.out.begin(), table.out.end(), '\n'), 5);
+}
+
+TEST_F(TraceCommand, ListsPointsWithFormulas) {
+  const Outcome outcome = run("trace -q --list --points '*.q_rope' --layers 5" + demo);
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_EQ(outcome.out,
+            "model.layers.5.self_attn.q_rope [tokens, 6 heads, 32 head_dim]\n"
+            "    (a, b) = (a cos - b sin, a sin + b cos) for the pairs (i, i + head_dim / 2), by the angle position / "
+            "theta^(2i / head_dim)\n");
+  const Json json = Json::parse(run("trace -q --list --json --points lm_head" + demo).out);
+  EXPECT_EQ(json["points"][0]["sizes"], Json({nullptr, 6400}));
+}
+
+TEST_F(TraceCommand, RejectsWrongCalls) {
+  expect_error(2, "trace -q -p a --points 'model.layers.0.mlp.gate_prj'" + demo,
+               "did you mean model.layers.0.mlp.gate_proj?");
+  expect_error(2, "trace -q -p a --layers 6" + demo, "--layers");
+  expect_error(2, "trace -q --list -o x" + demo, "--list computes no values for -o");
+  expect_error(1, "trace -q --tokens 6400" + demo, "token 6400 is not in the model's vocabulary");
+  expect_error(1, "trace -q -p a -o /nonexistent/t.safetensors" + demo, "/nonexistent");
+}
+
+TEST_F(TraceCommand, NamesTheFirstPointThatDiffers) {
+  const std::string model = " " + load_golden("v3-dense").model_path;
+  const Outcome outcome = run("compare -q" + model + " --trace " + golden_traces + "changed-activation.safetensors");
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_NE(
+      outcome.out.find("first over the tolerance of 0.0001: model.layers.0.mlp.down_proj.input, by 0.2 at token 4\n"
+                       "    h = silu(g) * u\n"),
+      std::string::npos)
+      << outcome.out;
+  const Json json =
+      Json::parse(run("compare -q --json" + model + " --trace " + golden_traces + "changed-eps.safetensors").out);
+  EXPECT_EQ(json["first_over"], "model.layers.0.input_layernorm");
+  EXPECT_EQ(json["formula"], "n = x / sqrt(mean(x²) + eps) * weight");
+  EXPECT_EQ(json["passed"], false);
+  EXPECT_EQ(json["missing"][0], "model.layers.1.input_layernorm");
+  EXPECT_EQ(run("compare -q --tolerance 10" + model + " --trace " + golden_traces + "changed-eps.safetensors").status,
+            0);
+}
+
+TEST_F(TraceCommand, SaysWhichTraceIsOfAnotherModelOrText) {
+  const std::string trace = " --trace " + golden_traces + "v3-dense.safetensors", call = "compare -q ";
+  expect_error(1, call + demo + trace, "is a trace of another model: model.embed_tokens is [6, 32], expected [6, 256]");
+  const std::string model = load_golden("v3-dense").model_path;
+  expect_error(1, call + model + trace + " --tokens 25,42,3", "is a trace of another text: token 2 is 81, expected 3");
+  expect_error(1, call + model + trace + " --tokens 25", "is a trace of another text: token 1 is 42, expected none");
+  const Outcome moe = run(call + load_golden("v3-moe").model_path + trace);
+  EXPECT_EQ(moe.status, 1);
+  EXPECT_NE(moe.out.find("8 tensors of the trace are no points of the model: model.layers.0.mlp.down_proj, "),
+            std::string::npos);
+  EXPECT_NE(moe.out.find("the embeddings differ, so the trace may be of another model; it is of 'v3-dense'"),
+            std::string::npos);
+  expect_error(2, "compare" + demo, "there is nothing to compare with, expected --reference or --trace");
+  expect_error(2, "compare" + demo + trace + " --reference r.npy", "--reference and --trace are given");
+}
+
+}  // namespace
+}  // namespace minimind

@@ -1,0 +1,162 @@
+#include "tools/commands/compare_trace.h"
+
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <cmath>
+#include <nlohmann/json.hpp>
+#include <optional>
+#include <vector>
+
+#include "runtime/inside/trace_difference.h"
+#include "runtime/inside/trace_file.h"
+#include "tools/options/load_llm.h"
+#include "tools/terminal/language.h"
+#include "tools/terminal/progress.h"
+#include "tools/terminal/standard_output.h"
+#include "weights/base/error.h"
+#include "weights/base/suggestion.h"
+#include "weights/base/text.h"
+#include "weights/io/json_fields.h"
+
+namespace minimind {
+namespace {
+
+using OrderedJson = nlohmann::ordered_json;
+
+struct TraceResult {
+  const Recording& recording;
+  const Config& config;
+  std::vector<PointDifference> differences;
+  std::vector<std::string> missing, unknown;
+  double tolerance;
+
+  std::string name(std::size_t point) const { return own_name(config, recording.points()[point].name); }
+
+  const PointDifference* first_over() const {
+    const auto found = std::find_if(differences.begin(), differences.end(),
+                                    [&](const PointDifference& each) { return each.relative > tolerance; });
+    return found == differences.end() ? nullptr : &*found;
+  }
+  bool passed() const { return !first_over() && unknown.empty(); }
+};
+
+std::string model_of(const Trace& trace) {
+  return trace.model.empty() ? "" : fmt::format("; it is of {}", quote(trace.model));
+}
+
+void require_same_tokens(const Trace& trace, const std::vector<std::int32_t>& given) {
+  const auto [ours, theirs] = std::mismatch(given.begin(), given.end(), trace.tokens.begin(), trace.tokens.end());
+  if (ours == given.end() && theirs == trace.tokens.end()) return;
+  const auto shown = [](auto at, const std::vector<std::int32_t>& ids) {
+    return at == ids.end() ? "none" : std::to_string(*at);
+  };
+  throw Error(fmt::format("{}: is a trace of another text: token {} is {}, expected {}", trace.path,
+                          ours - given.begin(), shown(theirs, trace.tokens), shown(ours, given)));
+}
+
+// A trace without any point of the model is of something else.
+void require_points(const Trace& trace, const Model& model, const TraceMatch& match) {
+  if (!match.in_trace.empty()) return;
+  std::vector<std::string> names;
+  for (const Point& point : match.missing) names.push_back(own_name(model.config, point.name));
+  const auto near = nearest(match.unknown.front(), names);
+  throw Error(fmt::format("{}: has no point of the model, but {}, expected names such as {}", trace.path,
+                          quote(match.unknown.front()), quote(near.value_or(names.front()))));
+}
+
+void require_shapes(const Trace& trace, const Recording& recording, const Config& config,
+                    const std::vector<PointDifference>& differences) {
+  for (const PointDifference& difference : differences) {
+    const Point& point = recording.points()[difference.point];
+    if (difference.shape.empty() || point.expert) continue;
+    throw Error(fmt::format("{}: is a trace of another model: {} is {}, expected {}{}", trace.path,
+                            own_name(config, point.name), difference.shape,
+                            shape_text(recording.shape(difference.point)), model_of(trace)));
+  }
+}
+
+OrderedJson as_json(const TraceResult& result, std::size_t tokens) {
+  OrderedJson points = OrderedJson::array();
+  for (const PointDifference& each : result.differences) {
+    points.push_back(
+        {{"name", result.name(each.point)},
+         {"difference", std::isfinite(each.relative) ? OrderedJson(each.relative) : OrderedJson("infinite")},
+         {"token", each.token}});
+  }
+  OrderedJson json{{"tokens", tokens}, {"points", points}, {"missing", result.missing}, {"unknown", result.unknown}};
+  json["first_over"] = nullptr;
+  if (const PointDifference* const first = result.first_over()) {
+    json["first_over"] = result.name(first->point);
+    json["formula"] = result.recording.points()[first->point].formula;
+  }
+  json["tolerance"] = result.tolerance;
+  json["passed"] = result.passed();
+  return json;
+}
+
+void print_names(std::string_view what, const std::vector<std::string>& names) {
+  if (names.empty()) return;
+  std::string shown;
+  for (std::size_t i = 0; i < std::min<std::size_t>(names.size(), 3); ++i) shown += (i > 0 ? ", " : "") + names[i];
+  print_output("{} {}: {}{}\n", names.size(), what, shown, names.size() > 3 ? ", ..." : "");
+}
+
+void print_result(const TraceResult& result, const Trace& trace) {
+  for (const PointDifference& each : result.differences) {
+    print_output("{:8.2g}  {}{}\n", each.relative, result.name(each.point),
+                 each.shape.empty() ? "" : fmt::format(" is {} in the trace", each.shape));
+  }
+  print_names("points of the model are not in the trace", result.missing);
+  print_names("tensors of the trace are no points of the model", result.unknown);
+  const PointDifference* const first = result.first_over();
+  if (!first) {
+    print_output("max relative difference {:.2g}, within the tolerance of {:g}\n",
+                 std::max_element(result.differences.begin(), result.differences.end(),
+                                  [](const auto& a, const auto& b) { return a.relative < b.relative; })
+                     ->relative,
+                 result.tolerance);
+    return;
+  }
+  print_output("first over the tolerance of {:g}: {}, by {:.2g} at token {}\n    {}\n", result.tolerance,
+               result.name(first->point), first->relative, first->token,
+               result.recording.points()[first->point].formula);
+  if (first->point == 0 && result.recording.points()[0].shown == "embed_tokens") {
+    print_output("the embeddings differ, so the trace may be of another model{}\n", model_of(trace));
+  }
+}
+
+}  // namespace
+
+bool compare_trace(const std::string& path, const CheckpointOptions& checkpoint, const RunOptions& run,
+                   const TokenOptions& tokens, double tolerance, bool json) {
+  const Trace trace = read_trace(open_input(path));
+  if (tokens.given) require_same_tokens(trace, tokens.read());
+  const LLM llm = load_llm(checkpoint, run);
+  const auto beyond = std::find_if(trace.tokens.begin(), trace.tokens.end(), [&](std::int32_t token) {
+    return token < 0 || static_cast<std::size_t>(token) >= llm.config.vocab_size;
+  });
+  if (beyond != trace.tokens.end()) {
+    throw Error(fmt::format("{}: is a trace of another model: it has token {}, expected 0 to {}{}", path, *beyond,
+                            llm.config.vocab_size - 1, model_of(trace)));
+  }
+  TraceMatch matched = match(trace, *llm.model);
+  require_points(trace, *llm.model, matched);
+  Progress progress(std::string(translated("compare")), trace.tokens.size(), ProgressUnit::tokens);
+  const Recording recording = record(*llm.model, llm.kernels, llm.kv_type, matched.in_trace, trace.tokens,
+                                     [&](std::size_t done) { progress.show(done); });
+  TraceResult result{recording, llm.config, differences(trace, recording), {}, std::move(matched.unknown), tolerance};
+  require_shapes(trace, recording, llm.config, result.differences);
+  for (const Point& point : matched.missing) {
+    // PyTorch's hooks may not be called for an expert that no token chose.
+    if (!point.expert) result.missing.push_back(own_name(llm.config, point.name));
+  }
+  if (json) {
+    print_output("{}\n", dump_json(as_json(result, trace.tokens.size())));
+  } else {
+    print_result(result, trace);
+  }
+  return result.passed();
+}
+
+}  // namespace minimind
