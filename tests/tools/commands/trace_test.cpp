@@ -1,4 +1,4 @@
-#include <cmath>
+#include <algorithm>
 #include <nlohmann/json.hpp>
 
 #include "runtime/inside/trace_file.h"
