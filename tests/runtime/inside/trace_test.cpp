@@ -1,5 +1,8 @@
 #include <gtest/gtest.h>
 
+#include <cstring>
+#include <random>
+
 #include "runtime/inside/trace_difference.h"
 #include "runtime/inside/trace_file.h"
 #include "runtime/kernels/instruction_sets.h"
@@ -94,6 +97,33 @@ std::string complaint(const std::string& path) {
     return error.what();
   }
   return "none";
+}
+
+// Random bytes of the header, names and metadata included: a changed trace is compared, or rejected with an Error.
+TEST(Trace, ThatIsCorruptIsRejectedOrCompared) {
+  const Model model = load_golden_model(load_golden("v3-dense"));
+  const std::string whole = read_whole_file(trace_path("changed-eps"));
+  std::uint64_t header_size = 0;
+  std::memcpy(&header_size, whole.data(), sizeof header_size);
+  std::mt19937 random(7);
+  std::size_t compared = 0, rejected = 0;
+  for (std::size_t i = 0; i < 300; ++i) {
+    std::string changed = whole;
+    changed[sizeof header_size + random() % header_size] = "0\"9,[.aZ"[random() % 8];
+    const TemporaryFile file(changed);
+    try {
+      const Trace trace = read_trace(file.open());
+      const TraceMatch matched = match(trace, model);
+      const Recording recording =
+          record(model, kernels::choose(), KvType::f32, matched.in_trace, trace.tokens, [](std::size_t) {});
+      compared += differences(trace, recording).size() == matched.in_trace.size();
+    } catch (const Error&) {
+      ++rejected;
+    }
+  }
+  EXPECT_EQ(compared + rejected, 300);
+  EXPECT_GT(compared, 10);
+  EXPECT_GT(rejected, 10);
 }
 
 TEST(Trace, ThatIsNoneSaysSo) {
