@@ -264,6 +264,21 @@ RequestDefaults defaults_of(const GenerationArguments& arguments) {
   return defaults;
 }
 
+ChatJson defaults_json(const RequestDefaults& defaults) {
+  ChatJson values;
+  GenerationParameters parameters = defaults.parameters;
+  for (const GenerationParameter& parameter : generation_parameters) {
+    if (!parameter.is_number()) continue;
+    ChatJson& value = values[std::string(parameter.name)];
+    if (const auto* const real = std::get_if<GenerationParameter::Member<double>>(&parameter.value)) {
+      value = *(*real)(parameters);
+    } else {
+      value = *std::get<GenerationParameter::Member<std::size_t>>(parameter.value)(parameters);
+    }
+  }
+  return values;
+}
+
 Request request_with(const RequestDefaults& defaults) {
   Request request;
   static_cast<GenerationParameters&>(request) = defaults.parameters;

@@ -70,6 +70,9 @@ struct Request : GenerationParameters {
 // Returns what the command line says, the seed included.
 RequestDefaults defaults_of(const GenerationArguments& arguments);
 
+// Returns the values of the fields that a request leaves out, for the page.
+ChatJson defaults_json(const RequestDefaults& defaults);
+
 // Returns a request that leaves everything open.
 Request request_with(const RequestDefaults& defaults);
 

@@ -76,22 +76,6 @@ class CountedAnswer : public HttpAnswer {
   std::atomic<bool> counted_ = false;
 };
 
-// The values of fields that a request leaves out, for the page.
-ChatJson defaults_json(const RequestDefaults& defaults) {
-  ChatJson values;
-  GenerationParameters parameters = defaults.parameters;
-  for (const GenerationParameter& parameter : generation_parameters) {
-    if (!parameter.is_number()) continue;
-    ChatJson& value = values[std::string(parameter.name)];
-    if (const auto* const real = std::get_if<GenerationParameter::Member<double>>(&parameter.value)) {
-      value = *(*real)(parameters);
-    } else {
-      value = *std::get<GenerationParameter::Member<std::size_t>>(parameter.value)(parameters);
-    }
-  }
-  return values;
-}
-
 // Answers OPTIONS.
 void send_methods(const std::string& methods, HttpAnswer& answer) {
   answer.send(204, "", "", {{"Allow", methods + ", OPTIONS"}});
@@ -345,7 +329,8 @@ void Api::complete(const ApiRequest& given, const Answer& answer, bool chat) {
   const std::shared_ptr<ServedModel> served = model_of(given.body, answer);
   Request request = read_request(given.body, chat, defaults_for(given.body));
   take_hints()(request.hints);
-  Completion::start(served->model, served->engine, std::move(request), take_seeds(), answer);
+  const auto submit = [&](std::vector<TextJob> jobs) { served->engine.submit(std::move(jobs)); };
+  Completion::start(served->model, submit, std::move(request), take_seeds(), answer);
 }
 
 TakeHints Api::take_hints() {

@@ -108,7 +108,7 @@ Completion::Completion(const TextModel& model, Request request, std::shared_ptr<
       model_name_(model.name_for(request_.model)),
       chunks_(id_, model_name_, request_, now_) {}
 
-void Completion::start(const TextModel& model, EngineThread& engine, Request request, const TakeSeeds& take_seeds,
+void Completion::start(const TextModel& model, const SubmitTexts& submit, Request request, const TakeSeeds& take_seeds,
                        std::shared_ptr<HttpAnswer> answer) {
   const auto completion = std::make_shared<Completion>(model, std::move(request), std::move(answer));
   const std::uint64_t seed = take_seeds(completion->request_.text_count());
@@ -126,7 +126,7 @@ void Completion::start(const TextModel& model, EngineThread& engine, Request req
                       const std::exception_ptr& error) { completion->on_end(index, std::move(generated), error); },
     });
   }
-  engine.submit(std::move(jobs));
+  submit(std::move(jobs));
 }
 
 void Completion::on_text(std::size_t index, std::string_view piece, const Generation& generation) {

@@ -14,6 +14,7 @@
 
 #include "runtime/chat/answer_parser.h"
 #include "runtime/chat/chat_json.h"
+#include "runtime/llm/text_queue.h"
 #include "tools/http/http.h"
 #include "tools/openai/answer_body.h"
 #include "tools/openai/logprobs.h"
@@ -21,7 +22,6 @@
 #include "tools/openai/request_error.h"
 #include "tools/openai/text_model.h"
 #include "tools/serve/answer_reader.h"
-#include "tools/serve/engine_thread.h"
 
 namespace minimind {
 
@@ -60,12 +60,16 @@ using TakeSeeds = std::function<std::uint64_t(std::size_t texts)>;
 // Gets the hints of a request, once it is read.
 using TakeHints = std::function<void(const std::vector<std::string>& hints)>;
 
-// One answer to a chat completion or a completion, from the request to its last byte: gives the texts to the engine and
-// writes what becomes of them, as a whole or as a stream.
+// Gives the texts of a request to what runs them.
+using SubmitTexts = std::function<void(std::vector<TextJob>)>;
+
+// One answer to a chat completion or a completion, from the request to its last byte: submits the texts and writes what
+// becomes of them, as a whole or as a stream.
 class Completion {
  public:
-  // Starts the answer, which then lives as long as its texts. `model` must outlive it. Throws RequestError.
-  static void start(const TextModel& model, EngineThread& engine, Request request, const TakeSeeds& take_seeds,
+  // Starts the answer, which then lives as long as its texts. `model` must outlive it. Throws RequestError, and what
+  // `submit` throws.
+  static void start(const TextModel& model, const SubmitTexts& submit, Request request, const TakeSeeds& take_seeds,
                     std::shared_ptr<HttpAnswer> answer);
 
   Completion(const TextModel& model, Request request, std::shared_ptr<HttpAnswer> answer);
