@@ -62,6 +62,8 @@ inline void forget(Group& weights) {
   for (auto& row : weights.rows) {
 #if defined(__aarch64__)
     asm("" : "+w"(row));
+#elif defined(__wasm__)
+    asm volatile("" : : "r"(&row) : "memory");  // LLVM 19 has no vectors as operands here
 #else
     asm("" : "+x"(row));
 #endif

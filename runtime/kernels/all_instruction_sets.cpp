@@ -97,6 +97,8 @@ constexpr InstructionSet all_sets[] = {
     {[] { return with_blocks(with_q8_0(neon, neon_dotprod, "neon_dotprod"), neon_dotprod_blocks); }, has_dot_product},
     {[] { return with_blocks(neon, neon_blocks); }, [] { return true; }},
 };
+#elif defined(__wasm__)
+constexpr InstructionSet all_sets[] = {{[] { return with_blocks(simd128, simd128_blocks); }, [] { return true; }}};
 #endif
 
 }  // namespace

@@ -174,6 +174,8 @@ extern const Bf16Products avx512bf16, amxbf16;
 #elif defined(__aarch64__)
 extern const BlockProducts neon_blocks, neon_dotprod_blocks;
 extern const ProductOf<Q8Block> neon_dotprod;
+#elif defined(__wasm__)
+extern const BlockProducts simd128_blocks;
 #endif
 
 }  // namespace minimind::kernels

@@ -30,6 +30,8 @@ constexpr InstructionSet plain_sets[] = {
 };
 #elif defined(__aarch64__)
 constexpr InstructionSet plain_sets[] = {{[] { return neon; }, [] { return true; }}};
+#elif defined(__wasm__)
+constexpr InstructionSet plain_sets[] = {{[] { return simd128; }, [] { return true; }}};
 #endif
 
 }  // namespace

@@ -103,7 +103,11 @@ struct RowSums {
     const __m128i activations = _mm_srai_epi16(_mm_unpacklo_epi8(bytes, bytes), 8);
     for (int i = 0; i < 4; ++i) {
       const __m128i w = weights.rows[i];
+#if defined(__wasm__)
+      const __m128i low = wasm_i16x8_extend_low_i8x16(w), high = wasm_i16x8_extend_high_i8x16(w);
+#else
       const __m128i low = _mm_srai_epi16(_mm_unpacklo_epi8(w, w), 8), high = _mm_srai_epi16(_mm_unpackhi_epi8(w, w), 8);
+#endif
       pairs[2 * i] = _mm_add_epi32(pairs[2 * i], _mm_madd_epi16(low, activations));
       pairs[2 * i + 1] = _mm_add_epi32(pairs[2 * i + 1], _mm_madd_epi16(high, activations));
     }
