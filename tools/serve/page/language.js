@@ -167,6 +167,11 @@ const TEXTS = {
   keyMissing: ['The server requires an API key.', '服务器需要 API 密钥。'],
 };
 
+// Adds texts, or replaces some: for the page in one file.
+export function addTexts(texts) {
+  Object.assign(TEXTS, texts);
+}
+
 const stored = read('language');
 let chinese = stored ? stored === 'zh' : navigator.language.toLowerCase().startsWith('zh');
 

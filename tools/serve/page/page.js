@@ -229,6 +229,14 @@ async function loadModels() {
   }
 }
 
+// In the page in one file, the user has opened a checkpoint.
+addEventListener('minimind-models', async ({detail}) => {
+  await loadModels();
+  if (!detail.name) return;
+  models.choose([detail.name]);
+  showModelFacts();
+});
+
 // A trainer may save checkpoints into the server's folder. The list stays as it is while the user chooses from it.
 const MODELS_EVERY = 10_000;  // milliseconds
 
@@ -248,4 +256,4 @@ byId('models-retry').addEventListener('click', loadModels);
 showLanguage();
 toggleSidebar(!narrow.matches && read('sidebar') !== false);
 open(loadConversation(read('current')) ?? newConversation());
-loadModels();
+loadModels().then(() => dispatchEvent(new Event('minimind-shown')));

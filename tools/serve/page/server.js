@@ -3,6 +3,7 @@
 
 import {t} from './language.js';
 import {askForKey, storedKey} from './key_box.js';
+import {request} from './transport.js';
 
 export class ServerError extends Error {}
 
@@ -78,7 +79,7 @@ async function send(path, options) {
     const headers = {...options.headers, ...(key && {Authorization: `Bearer ${key}`})};
     let answer;
     try {
-      answer = await fetch(path, {...options, headers});
+      answer = await request(path, {...options, headers});
     } catch (error) {
       throw error.name === 'AbortError' ? error : new ServerError(t('unreachable'));
     }
