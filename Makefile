@@ -95,7 +95,7 @@ ROOMS := $(shell sed -n 's/^\([a-z][a-z_/]*\):.*/\1/p' tests/layers.txt)
 LONGEST := runtime/json_schema tools/serve tools/commands tools/options tools/openai runtime/chat runtime/grammar tools/chat
 KERNELS := $(ISAS:%=runtime/kernels/%)
 INSTRUCTION_SETS := runtime/kernels/instruction_sets runtime/kernels/all_instruction_sets
-UNITS := $(KERNELS) $(LONGEST) $(INSTRUCTION_SETS) $(filter-out tools/core runtime/kernels $(LONGEST),$(ROOMS))
+UNITS := $(KERNELS) $(LONGEST) $(INSTRUCTION_SETS) $(filter-out tools/core tools/page runtime/kernels $(LONGEST),$(ROOMS))
 TEST_UNITS := $(foreach room,$(ROOMS:%=tests/%) tests/attacks,$(if $(wildcard $(room)/*.cpp),$(room)))
 ROOM_UNITS := $(filter $(ROOMS),$(UNITS)) $(TEST_UNITS)
 FORMATTED := $(foreach folder,$(ROOMS) $(ROOMS:%=tests/%) tests/support tests/fuzz tests/attacks,$(wildcard $(folder)/*.h $(folder)/*.cpp))
@@ -123,6 +123,8 @@ help:
 	@echo 'make test-serve       install missing packages, set up selenium and openai under build/, and test the server'
 	@echo 'make test-clients     try clients of the server under build/clients, and write their matrix into tools/serve/API.md (CLIENTS=names)'
 	@echo 'make core             build $(CORE)/minimind-core, which continues a text: static, and only the core of the sources'
+	@echo 'make page             build $(PAGE)/minimind.html, the chat page with the engine and the poet in one file: needs emscripten (EMXX=em++)'
+	@echo 'make test-page        build it, and test it under node and in Chromium'
 	@echo 'make lib              build the C interface, $(LIBRARY)'
 	@echo 'make release          build one file for each of $(RELEASE_TARGETS), under build/release-files'
 	@echo 'make install PREFIX=  install into PREFIX (default $(PREFIX)): bin/minimind, share/minimind, man pages, completions,'
@@ -193,11 +195,15 @@ CORE_ROOMS = $(sort $(patsubst %/,%,$(dir $(filter %.cpp,$(CORE_FILES)))))
 core: core-units
 	@$(MAKE) --no-print-directory $(CORE)/minimind-core CORE_UNITS='$(CORE_ROOMS)'
 
-# Rewritten only if the files of a room have changed.
+# Writes the units of rooms in the folder $(1), from those of the files $(2) that are no kernels. Rewritten only if the files of a
+# room have changed.
+define write_units
+	@$(foreach room,$(sort $(patsubst %/,%,$(dir $(filter %.cpp,$(2))))),mkdir -p $(1)/$(dir $(room)) && { printf '#include "%s"\n' \
+		$(filter $(room)/%.cpp,$(2)) > $(1)/$(room).cpp.new; \
+		cmp -s $(1)/$(room).cpp.new $(1)/$(room).cpp || cp $(1)/$(room).cpp.new $(1)/$(room).cpp; } &&) true
+endef
 core-units:
-	@$(foreach room,$(CORE_ROOMS),mkdir -p $(CORE)/$(dir $(room)) && { printf '#include "%s"\n' \
-		$(filter-out $(CORE_KERNELS:%=runtime/kernels/%.cpp),$(filter $(room)/%.cpp,$(CORE_FILES))) > $(CORE)/$(room).cpp.new; \
-		cmp -s $(CORE)/$(room).cpp.new $(CORE)/$(room).cpp || cp $(CORE)/$(room).cpp.new $(CORE)/$(room).cpp; } &&) true
+	$(call write_units,$(CORE),$(filter-out $(CORE_KERNELS:%=runtime/kernels/%.cpp),$(CORE_FILES)))
 
 # Of a template that several units contain, the linker takes the first: that of a unit which is compiled for size.
 CORE_OBJECTS = $(CORE_UNITS:%=$(CORE)/%.o) $(CORE)/categories.o
@@ -221,6 +227,79 @@ $(CORE)/%.o: OPTIMIZE = $(if $(filter $(CORE_FAST),$*),-O2,-Os)
 $(CORE)/%.o: UNIT_FLAGS = -fno-openmp -fopenmp-simd -DFMT_HEADER_ONLY -DFMT_STATIC_THOUSANDS_SEPARATOR="','" -ffunction-sections -fdata-sections $(if $(filter weights/tensor,$*),-ffp-contract=off)
 $(CORE)/%.o: $(CORE)/%.cpp $(COMPILER)
 	$(compile)
+
+# The page in one file, with the engine compiled for WebAssembly by emscripten, as Debian 13 has it: that of Debian 12 lacks parts
+# of C++20. The headers of libraries are those of this machine; tools/page/write_case_maps.cpp says where utf8proc's functions
+# are from.
+PAGE := $(BUILD)/page
+EMXX ?= em++
+PAGE_KERNELS := simd128 simd128_blocks
+PAGE_ROOTS := tools/page/functions.cpp tools/page/absent.cpp runtime/kernels/all_instruction_sets.cpp weights/tensor/all_block_formats.cpp \
+	runtime/engine/all_matrix_formats.cpp runtime/generate/dry.cpp
+PAGE_FILES = $(shell python3 tests/check_layers.py --closure-of $(subst $(space),$(comma),$(strip $(PAGE_ROOTS))) tests/layers.txt)
+PAGE_ROOMS = $(sort $(patsubst %/,%,$(dir $(filter %.cpp,$(PAGE_FILES)))))
+PAGE_FLAGS := -std=c++20 -fexperimental-library -fwasm-exceptions -msimd128 -Wall -Wextra -Wno-pass-failed -DNDEBUG -DFMT_HEADER_ONLY \
+	-include tools/page/floating_from_chars.h
+PAGE_FUNCTIONS := $(sort $(shell grep -o 'minimind_[a-z]*' tools/page/functions.cpp))
+PAGE_LINK := -O2 -fwasm-exceptions -sALLOW_MEMORY_GROWTH -sMAXIMUM_MEMORY=2GB -sSTACK_SIZE=1MB -sMODULARIZE -sEXPORT_NAME=createMinimind \
+	-sENVIRONMENT=worker,node -sDYNAMIC_EXECUTION=0 -sFORCE_FILESYSTEM -sINCOMING_MODULE_JS_API=wasmBinary,print,printErr \
+	-sEXPORTED_RUNTIME_METHODS=FS,UTF8ToString,ccall -sEXPORTED_FUNCTIONS=_malloc,_free,$(subst $(space),$(comma),$(PAGE_FUNCTIONS:%=_%))
+.PHONY: page page-units test-page
+page: page-units
+	@$(MAKE) --no-print-directory $(PAGE)/minimind.html PAGE_UNITS='$(PAGE_ROOMS)'
+
+PAGE_EMSCRIPTEN := 3.1.60
+page-units:
+	@version=$$($(EMXX) -dumpversion 2> /dev/null) || { echo '$(EMXX) does not run; apt install emscripten, or make page EMXX=PATH'; exit 1; }; \
+		printf '%s\n' $(PAGE_EMSCRIPTEN) "$$version" | sort -CV || { \
+		echo "$(EMXX) is of version $$version, expected $(PAGE_EMSCRIPTEN) or later, as Debian 13 has it; see tools/page/README.md"; exit 1; }
+	@mkdir -p $(PAGE)/include
+	@cd $(PAGE)/include && ln -sfn $(foreach header,CLI fmt nlohmann xsimd xtl utf8proc.h zlib.h zconf.h,/usr/include/$(header)) .
+	$(call write_units,$(PAGE),$(PAGE_FILES))
+
+PAGE_OBJECTS = $(PAGE_UNITS:%=$(PAGE)/%.o) $(PAGE_KERNELS:%=$(PAGE)/runtime/kernels/%.o) $(PAGE)/categories.o $(PAGE)/case_maps.o
+PAGE_SOURCES := tools/page/bundle.py $(wildcard tools/page/*.js tools/serve/page/*)
+$(PAGE)/minimind.html: $(PAGE)/program.js $(PAGE)/minimind-poet.gguf $(PAGE_SOURCES)
+	python3 tools/page/bundle.py --program $< --model $(PAGE)/minimind-poet.gguf --out $@
+
+$(PAGE)/minimind-poet.gguf: minimind weights/demo/model.pth
+	./minimind convert weights/demo/model.pth $@ --type q6_k --force -q
+
+$(PAGE)/program.js: $(PAGE_OBJECTS)
+	@echo 'LINK $@'
+	$(QUIET)$(EMXX) $(PAGE_LINK) $^ -o $@
+
+$(PAGE)/categories.cpp: $(CORE)/categories.cpp
+	@cp $< $@
+$(PAGE)/case_maps.cpp: $(PAGE)/write_case_maps
+	@$< > $@.new && mv $@.new $@
+$(PAGE)/write_case_maps: tools/page/write_case_maps.cpp $(COMPILER)
+	@mkdir -p $(@D)
+	@echo 'LINK $@'
+	$(QUIET)$(CXX) $(CPPFLAGS) $(CXXFLAGS) $(WERROR) $< -lutf8proc -o $@
+
+# The engine under node, then the page in Chromium.
+test-page: page
+	$(call install_packages,$(SERVE_TEST_PACKAGES) nodejs)
+	PAGE=$(PAGE) node --test tests/tools/page/test_program.mjs
+	$(call create_venv,build/serve-venv)
+	build/serve-venv/bin/pip install -q $$(grep '^selenium' tests/tools/serve/requirements.txt)
+	build/serve-venv/bin/pip install -q --no-deps axe-playwright-python==0.1.8
+	PAGE=$(PAGE) build/serve-venv/bin/python -m unittest discover -s tests/tools/page
+
+# What runs for every token.
+$(PAGE)/%.o: OPTIMIZE = $(if $(filter $(CORE_FAST),$*),-O2,-Oz)
+$(PAGE_KERNELS:%=$(PAGE)/runtime/kernels/%.o): OPTIMIZE = -O3
+$(PAGE_KERNELS:%=$(PAGE)/runtime/kernels/%.o): UNIT_FLAGS = -msse2 -fno-exceptions
+define compile_for_page
+	@mkdir -p $(@D)
+	@echo 'EMXX $*'
+	$(QUIET)$(EMXX) -I. -isystem $(PAGE)/include -MMD -MP -DMINIMIND_VERSION='"$(VERSION)"' $(PAGE_FLAGS) $(UNIT_FLAGS) $(WERROR) $(OPTIMIZE) -c $< -o $@
+endef
+$(PAGE_KERNELS:%=$(PAGE)/runtime/kernels/%.o): $(PAGE)/%.o: %.cpp
+	$(compile_for_page)
+$(PAGE)/%.o: $(PAGE)/%.cpp
+	$(compile_for_page)
 
 # Debian's GoogleTest is an archive that the newest compiler of a release made: an older one's own C++ library lacks some of what
 # it calls. The library that programs run with has it.
@@ -641,4 +720,4 @@ bench-peers: minimind
 	build/peers-venv/bin/python -m unittest discover -q -s tools/bench_peers
 	build/peers-venv/bin/python tools/bench_peers/bench_peers.py $(BENCH_PEERS)
 
--include $(patsubst %.o,%.d,$(OBJECTS) $(TEST_OBJECTS)) $(wildcard $(CORE)/*/*.d) $(wildcard $(BUILD)/tests/fuzz/*.d)
+-include $(patsubst %.o,%.d,$(OBJECTS) $(TEST_OBJECTS)) $(wildcard $(CORE)/*/*.d $(PAGE)/*/*.d) $(wildcard $(BUILD)/tests/fuzz/*.d)

@@ -1,0 +1,170 @@
+"""Tests the page in one file in Chromium, opened from disk: it has an engine, a poet and no server."""
+
+import base64
+import json
+import os
+import pathlib
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import types
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parents[3]
+sys.path.insert(0, str(ROOT / 'tests/tools/serve/page'))
+
+from test_page import AXE, POEM_QUESTION, PageTest  # noqa: E402
+
+PAGE = pathlib.Path(os.environ.get('PAGE', ROOT / 'build/release/page')).resolve()
+PROGRAM = os.environ.get('MINIMIND_PROGRAM', ROOT / 'minimind')
+POEM = r'^[\u4e00-\u9fff，。！？、\n ]{20,}$'
+
+
+class FileTest(PageTest):
+    @classmethod
+    def setUpClass(cls):
+        super().setUpClass()
+        cls.models = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()))
+        shutil.copytree(ROOT / 'weights/demo', cls.models / 'torch')
+        for name, out in (('half.gguf', 'half.gguf'), ('folder', 'folder/')):
+            subprocess.run([PROGRAM, 'convert', ROOT / 'weights/demo/model.pth', f'{cls.models}/{out}', '-q'], check=True)
+
+    def start_server(self):
+        return types.SimpleNamespace(address=(PAGE / 'minimind.html').as_uri())
+
+    # All pages from disk share one storage.
+    def load(self):
+        self.browser.get(self.server.address)
+        self.script('localStorage.clear()')
+        self.browser.get(self.server.address)
+        self.wait(lambda: self.find('#checkpoint-0 option:not([value=""])'), 60)
+        self.wait(lambda: self.all('.answer') and self.idle(), 60)
+
+    def check_network(self):
+        for entry in self.browser.get_log('performance'):
+            message = json.loads(entry['message'])['message']
+            if message['method'] == 'Network.requestWillBeSent':
+                url = message['params']['request']['url']
+                self.assertTrue(url.startswith((self.server.address, 'blob:null/', 'data:', 'chrome')), url)
+
+    def choose(self, *files):
+        self.find('#checkpoint-files').send_keys('\n'.join(str(file) for file in files))
+
+    def chosen(self):
+        return self.script('return document.querySelector("#checkpoint-0").value')
+
+    def test_poem_is_written_at_once(self):
+        self.assertRegex(self.answer(), POEM)
+        self.assertRegex(self.text('.statistics'), r'tokens/s\s+first token .*\s+\d+ of \d+ tokens of context')
+        self.assertEqual(self.chosen(), 'minimind-poet')
+        self.send('再写一首')
+        self.assertRegex(self.answer(), POEM)
+
+    def test_file_is_at_most_six_megabytes(self):
+        self.assertLessEqual((PAGE / 'minimind.html').stat().st_size, 6_000_000)
+
+    def test_checkpoints_of_every_format_are_opened(self):
+        choices = {
+            'model': sorted((self.models / 'torch').glob('*.json')) + [self.models / 'torch/model.pth'],
+            'half': [self.models / 'half.gguf'],
+        }
+        folder = sorted((self.models / 'folder').iterdir())
+        for name, files in [*choices.items(), ('model', folder)]:
+            self.choose(*files)
+            self.wait(lambda name=name: self.chosen() == name, 60)
+            self.assertFalse(self.find('#not-opened').is_displayed())
+            self.click('#new-chat')
+            self.send(POEM_QUESTION)
+            self.assertRegex(self.answer(), POEM, name)
+
+    def test_damaged_file_is_named_and_the_poet_goes_on(self):
+        cut = self.models / 'cut.gguf'
+        cut.write_bytes((self.models / 'half.gguf').read_bytes()[:500_000])
+        self.choose(cut)
+        self.wait(lambda: self.find('#not-opened').is_displayed(), 60)
+        self.assertIn('Not opened: cut.gguf', self.text('#not-opened'))
+        self.choose(self.models / 'torch/model.pth')
+        self.wait(lambda: 'model.pth has no tokenizer' in self.text('#not-opened'))
+        self.send('再写一首')
+        self.assertRegex(self.answer(), POEM)
+
+    def test_dropped_file_is_opened(self):
+        self.script('''
+            const dropped = new DataTransfer();
+            const bytes = Uint8Array.from(atob(arguments[0]), (c) => c.charCodeAt(0));
+            dropped.items.add(new File([bytes], 'half.gguf'));
+            for (const kind of ['dragenter', 'dragover', 'drop'])
+              document.body.dispatchEvent(new DragEvent(kind, {dataTransfer: dropped, bubbles: true, cancelable: true}));''',
+                    base64.b64encode((self.models / 'half.gguf').read_bytes()).decode())
+        self.wait(lambda: self.chosen() == 'half', 60)
+
+    def test_stop_is_heard_at_once(self):
+        self.find('#message').send_keys('续写：空山新雨后，')
+        self.click('#send')
+        self.wait(lambda: not self.idle())
+        start = time.monotonic()
+        self.script('document.getElementById("stop").click()')
+        self.wait(self.idle)
+        self.assertLess(time.monotonic() - start, 0.5)
+
+    def test_two_models_are_compared(self):
+        self.choose(self.models / 'half.gguf')
+        self.wait(lambda: self.chosen() == 'half', 60)
+        self.click('#new-chat')
+        self.click('#compare')
+        self.send(POEM_QUESTION)
+        self.assertEqual(len(self.all('.answer > .markdown')), 2)
+
+    def test_continuation_shows_probabilities(self):
+        self.click('#completion-tab')
+        self.find('#prompt').send_keys('夜泊枫桥')
+        self.click('#complete')
+        self.wait(lambda: self.find('#complete').is_displayed() and len(self.all('.token')) > 3, 60)
+        self.all('.token')[2].click()
+        self.assertRegex(self.text('#token-details'), r'Probability (< )?[0-9.]+%')
+
+    def test_axe_finds_no_fault(self):
+        self.script('document.getElementById("not-opened").hidden = false; document.getElementById("opening").hidden = false')
+        for theme in ('light', 'dark'):
+            self.script('document.documentElement.dataset.theme = arguments[0]', theme)
+            self.browser.execute_cdp_cmd('Page.setBypassCSP', {'enabled': True})
+            self.script(AXE.read_text())
+            faults = self.browser.execute_async_script('''
+                const done = arguments[arguments.length - 1];
+                axe.run().then(({violations}) => done(violations.map(({id, nodes}) => [id, ...nodes.map((node) => node.html)])));''')
+            self.assertEqual(faults, [], theme)
+
+    def test_phone_has_room_for_everything(self):
+        self.browser.set_window_size(500, 800)
+        self.addCleanup(self.browser.set_window_size, 1280, 900)
+        self.browser.execute_cdp_cmd('Emulation.setDeviceMetricsOverride',
+                                     {'width': 360, 'height': 740, 'deviceScaleFactor': 2, 'mobile': True})
+        self.addCleanup(self.browser.execute_cdp_cmd, 'Emulation.clearDeviceMetricsOverride', {})
+        self.assertLessEqual(self.script('return document.documentElement.scrollWidth'), 360)
+        self.assertTrue(self.find('#open-model').is_displayed())
+
+
+class ChineseFileTest(FileTest):
+    language = 'zh-CN'
+
+    def test_poem_is_written_at_once(self):
+        self.assertRegex(self.answer(), POEM)
+        self.assertEqual(self.text('#open-model'), '打开检查点')
+
+    def test_damaged_file_is_named_and_the_poet_goes_on(self):
+        self.choose(self.models / 'torch/model.pth')
+        self.wait(lambda: 'model.pth 没有分词器' in self.text('#not-opened'))
+
+
+def load_tests(loader, tests, pattern):
+    """Only the tests of this file: those that it imports are run by their own."""
+    suite = loader.loadTestsFromTestCase(FileTest)
+    for name in ('test_poem_is_written_at_once', 'test_damaged_file_is_named_and_the_poet_goes_on'):
+        suite.addTest(ChineseFileTest(name))
+    return suite
+
+
+if __name__ == '__main__':
+    unittest.main()

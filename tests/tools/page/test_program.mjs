@@ -1,0 +1,146 @@
+// Tests the engine as the page in one file has it, compiled for WebAssembly, under node:
+//   PAGE=build/release/page node --test tests/tools/page/test_program.mjs
+
+import assert from 'node:assert/strict';
+import {readFileSync, readdirSync, statSync, existsSync} from 'node:fs';
+import {createRequire} from 'node:module';
+import {basename, join, resolve} from 'node:path';
+import {execFileSync} from 'node:child_process';
+import {test} from 'node:test';
+
+const ROOT = resolve(import.meta.dirname, '../../..');
+const PAGE = resolve(process.env.PAGE ?? join(ROOT, 'build/release/page'));
+const PROGRAM = process.env.MINIMIND_PROGRAM ?? join(ROOT, 'minimind');
+
+const source = readFileSync(join(ROOT, 'tools/page/engine.js'), 'utf8');
+const {Engine} = await import(`data:text/javascript,${encodeURIComponent(source)}`);
+const createMinimind = createRequire(import.meta.url)(join(PAGE, 'program.js'));
+const program = readFileSync(join(PAGE, 'program.wasm'));
+
+const start = () => Engine.start(createMinimind, program);
+
+// Gives a file or a folder of this machine to the engine.
+function give(engine, path, to) {
+  if (statSync(path).isDirectory()) {
+    for (const name of readdirSync(path)) give(engine, join(path, name), `${to}/${name}`);
+  } else {
+    const bytes = readFileSync(path);
+    engine.createFile(to, bytes.length)(bytes, 0);
+  }
+}
+
+// Runs the engine until it has answered. Returns {status, body} of a whole answer, or {chunks}.
+function answer(engine, body, is_chat = true) {
+  engine.ask(1, is_chat, JSON.stringify(body));
+  const chunks = [];
+  for (;;) {
+    const {more, events} = engine.step();
+    for (const [number, kind, ...values] of events) {
+      assert.equal(number, 1);
+      if (kind === 'send') return {status: values[0], body: JSON.parse(values[1])};
+      if (kind === 'write') chunks.push(...values[0].split('\n\n').filter(Boolean).map((line) => line.slice('data: '.length)));
+      if (kind === 'finish') return {chunks};
+    }
+    assert.ok(more, 'the engine has nothing to do, and there is no end');
+  }
+}
+
+const textOf = ({chunks}) => chunks.slice(0, -1).map((chunk) => JSON.parse(chunk).choices[0]?.delta?.content ?? '').join('');
+
+async function poet() {
+  const engine = await start();
+  give(engine, join(PAGE, 'minimind-poet.gguf'), '/poet/minimind-poet.gguf');
+  assert.equal(engine.load({path: '/poet/minimind-poet.gguf'}), 'minimind-poet');
+  engine.removeFolder('/poet');
+  return engine;
+}
+
+const POEM = {messages: [{role: 'user', content: '写一首七言绝句，题目：秋夜'}], temperature: 0, max_tokens: 60};
+
+for (const name of readdirSync(join(ROOT, 'tests/golden')).filter((name) => !name.endsWith('.md'))) {
+  test(`logits and greedy tokens of ${name} are those of PyTorch`, async () => {
+    const folder = join(ROOT, 'tests/golden', name);
+    const golden = JSON.parse(readFileSync(join(folder, 'case.json')));
+    const file = readFileSync(join(folder, 'logits.npy'));
+    const vocab = golden.config.vocab_size;
+    const count = golden.tokens.length * vocab;
+    const expected = new Float32Array(file.buffer.slice(file.byteOffset + file.length - 4 * count, file.byteOffset + file.length));
+    const engine = await start();
+    give(engine, folder, '/golden');
+    const logits = engine.logits({
+      path: existsSync(join(folder, 'model.pth')) ? '/golden/model.pth' : '/golden',
+      loras: golden.lora ? [`/golden/${golden.lora}`] : [], rope_scaling: name.endsWith('-yarn') ? 'yarn' : 'none',
+    }, golden.tokens)(count);
+    const worst = expected.reduce((most, value, i) => Math.max(most, Math.abs(value - logits[i])), 0);
+    assert.ok(worst < 2e-4, `the worst difference is ${worst}, expected less than 2e-4`);
+    const top = golden.greedy.map((_, i) => {
+      const row = logits.subarray((golden.prompt_len - 1 + i) * vocab, (golden.prompt_len + i) * vocab);
+      return row.indexOf(row.reduce((most, value) => Math.max(most, value)));
+    });
+    assert.deepEqual(top, golden.greedy);
+  });
+}
+
+test('the poet writes what the native program writes', async () => {
+  const engine = await poet();
+  const native = execFileSync(PROGRAM, ['chat', '-q', '-m', join(PAGE, 'minimind-poet.gguf'), '--greedy', '-n', '60', '-p', POEM.messages[0].content]);
+  assert.equal(textOf(answer(engine, {...POEM, stream: true})).trim(), native.toString().trim());
+});
+
+test('twenty poems in a row take no more memory than two', async () => {
+  const engine = await poet();
+  const write = (seed) => answer(engine, {...POEM, temperature: 1, seed, stream: true});
+  write(1);
+  write(2);
+  const before = engine.memory;
+  for (let seed = 3; seed <= 20; ++seed) write(seed);
+  assert.equal(engine.memory, before);
+});
+
+test('a stop ends an answer without further events', async () => {
+  const engine = await poet();
+  engine.ask(7, true, JSON.stringify({...POEM, stream: true}));
+  engine.step();
+  engine.step();
+  engine.stop(7);
+  let steps = 0;
+  for (let more = true; more; ++steps) {
+    const step = engine.step();
+    assert.deepEqual(step.events.filter(([number, kind]) => kind === 'write' && steps > 0), []);
+    more = step.more;
+  }
+  assert.ok(steps < 3, `${steps} steps`);
+});
+
+test('what is wrong with a request is said', async () => {
+  const engine = await poet();
+  const {status, body} = answer(engine, {...POEM, temperature: 'warm'});
+  assert.equal(status, 400);
+  assert.match(body.error.message, /^temperature is "warm", expected /);
+  assert.equal(answer(engine, {...POEM, model: 'other'}).status, 404);
+});
+
+test('a damaged file is an error in words, and the engine goes on', async () => {
+  const engine = await poet();
+  const damaged = readFileSync(join(PAGE, 'minimind-poet.gguf'));
+  for (const [name, bytes] of [['cut.gguf', damaged.subarray(0, 100000)], ['empty.gguf', damaged.subarray(0, 0)],
+    ['text.pth', Buffer.from('<!doctype html><p>Not found')], ['noise.gguf', Buffer.concat([damaged.subarray(0, 24), Buffer.alloc(4000, 0xA5)])]]) {
+    give(engine, join(ROOT, 'tests/golden_tokenizer'), '/bad');
+    engine.createFile(`/bad/${name}`, bytes.length)(bytes, 0);
+    assert.throws(() => engine.load({path: `/bad/${name}`}), (error) => error.message.includes(name), name);
+    engine.removeFolder('/bad');
+  }
+  for (const folder of ['tests/fuzz/gguf', 'tests/fuzz/pth', 'tests/fuzz/safetensors']) {
+    for (const name of existsSync(join(ROOT, folder)) ? readdirSync(join(ROOT, folder)) : []) {
+      give(engine, join(ROOT, folder, name), `/bad/${basename(name)}`);
+      assert.throws(() => engine.logits({path: `/bad/${basename(name)}`}, [0]), /^EngineError|Error/, name);
+    }
+  }
+  assert.notEqual(textOf(answer(engine, {...POEM, stream: true})), '');
+});
+
+test('a checkpoint without a tokenizer says what to choose', async () => {
+  const engine = await poet();
+  give(engine, join(ROOT, 'tests/golden/v3-dense/model.pth'), '/alone/model.pth');
+  assert.throws(() => engine.load({path: '/alone/model.pth'}), /has no tokenizer, expected a tokenizer.json; choose both files at once/);
+});

@@ -1,0 +1,150 @@
+#!/usr/bin/env python3
+"""Writes the page in one file: the chat page, the engine and a model, so that a browser needs nothing else.
+
+    bundle.py --program PROGRAM.JS --model MODEL.GGUF --out MINIMIND.HTML
+
+PROGRAM.JS is emscripten's script; PROGRAM.WASM is next to it. The modules of the page become one script, in which each is a
+function that returns what it exports. A policy in the page forbids every request. What the page is made of in bytes is printed.
+"""
+
+import argparse
+import base64
+import hashlib
+import pathlib
+import re
+import sys
+import urllib.parse
+import zlib
+
+HERE = pathlib.Path(__file__).resolve().parent
+# Of a module that both folders have, the page in one file takes the first.
+FOLDERS = [HERE, HERE.parent / 'serve/page']
+
+IMPORT = re.compile(r"^import (?:\{([^}]*)\} from )?'\./([a-z_]+\.js)';\n", re.M)
+EXPORT = re.compile(r'^export ((?:async )?function\*?|class|const) ?(\w+)', re.M)
+
+# 13 bits are two of these characters, which mean the same in every encoding of a page.
+CHARACTERS = [chr(code) for code in range(33, 127) if chr(code) not in '&<>']
+
+
+class BundleError(Exception):
+    """Names the file and what is wrong."""
+
+
+def find_module(name):
+    for folder in FOLDERS:
+        if (folder / name).exists():
+            return folder / name
+    raise BundleError(f'{name}: is in none of {", ".join(map(str, FOLDERS))}')
+
+
+def variable_of(name):
+    return '$' + name.removesuffix('.js')
+
+
+def bundle_modules(entry):
+    """Returns the script of a module and of all that it imports, in the order in which they run."""
+    parts, done, running = [], set(), []
+
+    def add(name):
+        if name in done:
+            return
+        if name in running:
+            raise BundleError(f'{name}: imports itself, through {", ".join(running)}')
+        running.append(name)
+        text = find_module(name).read_text(encoding='utf-8')
+        for match in IMPORT.finditer(text):
+            add(match[2])
+        exports = [match[2] for match in EXPORT.finditer(text)]
+        body = IMPORT.sub(lambda match: f'const {{{match[1]}}} = {variable_of(match[2])};\n' if match[1] else '', text)
+        body = EXPORT.sub(lambda match: match[0].removeprefix('export '), body)
+        if re.search(r'^(import|export)\b', body, re.M):
+            raise BundleError(f'{name}: has an import or export of another form than this program knows')
+        parts.append(f'const {variable_of(name)} = (() => {{\n{body}\nreturn {{{", ".join(exports)}}};\n}})();\n')
+        running.pop()
+        done.add(name)
+
+    add(entry)
+    return "'use strict';\n" + ''.join(parts)
+
+
+def pack(data):
+    """Returns deflated bytes as text, which packed.js unpacks."""
+    data = zlib.compress(data, 9)
+    pairs = [first + second for first in CHARACTERS for second in CHARACTERS]
+    text, bits, count = [], 0, 0
+    for byte in data:
+        bits |= byte << count
+        count += 8
+        if count >= 13:
+            text.append(pairs[bits & 0x1FFF])
+            bits >>= 13
+            count -= 13
+    if count > 0:
+        text.append(pairs[bits])
+    return ''.join(text)
+
+
+def data_uri(path, kind):
+    return f'data:{kind},' + urllib.parse.quote(path.read_text(encoding='utf-8'))
+
+
+def hash_of(text):
+    return "'sha256-" + base64.b64encode(hashlib.sha256(text.encode()).digest()).decode() + "'"
+
+
+def script_text(text):
+    """What a script may have in HTML: nothing that ends it."""
+    return text.replace('</script', '<\\/script').replace('<!--', '<\\!--')
+
+
+def policy(script, style):
+    return ("default-src 'none'; "
+            f"script-src {hash_of(script)} 'wasm-unsafe-eval'; worker-src blob:; style-src {hash_of(style)}; img-src data:; "
+            "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types minimind-worker")
+
+
+def replace_once(text, old, new):
+    if text.count(old) != 1:
+        raise BundleError(f'index.html: has {old!r} {text.count(old)} times, expected once')
+    return text.replace(old, new)
+
+
+def write_page(program, model):
+    serve = FOLDERS[1]
+    script = script_text(bundle_modules('start.js'))
+    style = (serve / 'page.css').read_text(encoding='utf-8') + (HERE / 'page.css').read_text(encoding='utf-8')
+    worker = script_text(program.read_text(encoding='utf-8') + bundle_modules('worker.js'))
+    icon = data_uri(serve / 'icon.svg', 'image/svg+xml')
+    page = (serve / 'index.html').read_text(encoding='utf-8')
+    page = replace_once(page, '<meta name="viewport"',
+                        f'<meta http-equiv="Content-Security-Policy" content="{policy(script, style)}">\n<meta name="viewport"')
+    page = replace_once(page, '<link rel="icon" href="icon.svg" type="image/svg+xml">', f'<link rel="icon" href="{icon}">')
+    page = replace_once(page, '<link rel="stylesheet" href="page.css">', f'<style>{style}</style>')
+    page = replace_once(page, '<script type="module" src="page.js"></script>\n', '')
+    page = page.replace('src="icon.svg"', f'src="{icon}"')
+    data = {'worker': worker, 'program': pack(program.with_suffix('.wasm').read_bytes()), 'model': pack(model.read_bytes())}
+    scripts = ''.join(f'<script type="text/plain" id="{name}">{text}</script>\n' for name, text in data.items())
+    page = replace_once(page, '</body>', f'{scripts}<script>{script}</script>\n</body>')
+    sizes = {**data, 'script': script, 'style': style}
+    return page, {name: len(text.encode()) for name, text in sizes.items()}
+
+
+def main():
+    parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('--program', type=pathlib.Path, required=True)
+    parser.add_argument('--model', type=pathlib.Path, required=True)
+    parser.add_argument('--out', type=pathlib.Path, required=True)
+    options = parser.parse_args()
+    try:
+        page, sizes = write_page(options.program, options.model)
+    except BundleError as error:
+        print(f'bundle.py: {error}', file=sys.stderr)
+        return 1
+    options.out.write_text(page, encoding='utf-8')
+    print(f'{options.out}: {len(page.encode())} bytes: ' + ', '.join(f'{name} {size}' for name, size in sizes.items()))
+    return 0
+
+
+if __name__ == '__main__':
+    sys.exit(main())

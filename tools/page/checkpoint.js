@@ -1,0 +1,118 @@
+// Opens checkpoints of the user's: files that are chosen, or dropped on the page, which never leave the browser.
+
+import {announce, byId, element, icon} from './elements.js';
+import {t} from './language.js';
+import {loadFiles} from './transport.js';
+
+const WEIGHTS = /\.(pth|pt|bin|safetensors|gguf)$/i;
+
+const nameOf = (path) => path.slice(path.lastIndexOf('/') + 1);
+const inMb = (bytes) => (bytes / 1e6).toFixed(0);
+
+// Returns the path of the checkpoint that files with these paths are, that of the only file of weights or of the folder of
+// a config.json, and the name of a file to show. Throws an Error in words.
+export function checkpointOf(paths) {
+  const weights = paths.filter((path) => WEIGHTS.test(path));
+  if (weights.length === 0) throw new Error(t('noCheckpoint'));
+  const names = new Set(paths.map(nameOf));
+  const is_folder = names.has('config.json') && !/\.(pth|gguf)$/i.test(weights[0]);
+  if (!is_folder && weights.length > 1) throw new Error(t('manyCheckpoints', nameOf(weights[0]), nameOf(weights[1])));
+  if (!names.has('tokenizer.json') && !/\.gguf$/i.test(weights[0])) throw new Error(t('tokenizerMissing', nameOf(weights[0])));
+  const path = is_folder ? weights[0].slice(0, Math.max(weights[0].lastIndexOf('/'), 0)) : weights[0];
+  return {path, name: nameOf(weights[0])};
+}
+
+// -- what is chosen or dropped, as [{path, file}]
+
+function chosenFiles(files) {
+  return [...files].map((file) => ({path: file.webkitRelativePath || file.name, file}));
+}
+
+async function droppedFiles(transfer) {
+  const entries = [...transfer.items].map((item) => item.webkitGetAsEntry?.());
+  if (!entries.some((entry) => entry?.isDirectory)) return chosenFiles(transfer.files);
+  const files = await Promise.all(entries.filter(Boolean).map((entry) => filesOf(entry)));
+  return files.flat();
+}
+
+// A checkpoint's folder has no other folders.
+async function filesOf(entry) {
+  if (entry.isFile) return [{path: entry.name, file: await fileOf(entry)}];
+  const reader = entry.createReader();
+  const files = [];
+  for (;;) {
+    const some = await new Promise((resolve, reject) => reader.readEntries(resolve, reject));
+    if (some.length === 0) return files;
+    for (const inner of some) {
+      if (inner.isFile) files.push({path: `${entry.name}/${inner.name}`, file: await fileOf(inner)});
+    }
+  }
+}
+
+const fileOf = (entry) => new Promise((resolve, reject) => entry.file(resolve, reject));
+
+// -- opening
+
+const bar = element('progress', {'aria-hidden': 'true', max: '1', value: '0'});
+const words = element('p', {});
+const banner = element('div', {class: 'banner opening', id: 'opening', role: 'status', hidden: ''}, words, bar);
+const problem = element('p', {});
+const failed = element('div', {class: 'error banner', id: 'not-opened', role: 'alert', hidden: ''}, problem);
+
+function show(text, part) {
+  words.textContent = text;
+  bar.value = part;
+  banner.hidden = false;
+}
+
+export async function openFiles(files) {
+  failed.hidden = true;
+  try {
+    const {path, name} = checkpointOf(files.map((file) => file.path));
+    show(t('readingModel', name, 0, '?'), 0);
+    const loaded = await loadFiles(files, {path}, (read, size) =>
+      show(read < size ? t('readingModel', name, inMb(read), inMb(size)) : t('preparingModel', name), read / size));
+    dispatchEvent(new CustomEvent('minimind-models', {detail: {name: loaded}}));
+    announce(t('openedModel', loaded));
+  } catch (error) {
+    problem.textContent = t('notOpened', error.message);
+    failed.hidden = false;
+  }
+  banner.hidden = true;
+}
+
+// -- the parts of the page
+
+const input = element('input', {type: 'file', id: 'checkpoint-files', multiple: '', hidden: ''});
+input.addEventListener('change', () => {
+  const files = chosenFiles(input.files);
+  input.value = '';
+  if (files.length > 0) openFiles(files);
+});
+const button = element('button', {type: 'button', class: 'quiet', id: 'open-model', 'data-label': 'openModelLabel', onclick: () => input.click()},
+  icon('upload'), element('span', {'data-text': 'openModel'}));
+const place = element('div', {id: 'drop-place', 'aria-hidden': 'true', hidden: ''}, element('p', {'data-text': 'dropHere'}));
+
+byId('models').after(button, input);
+document.querySelector('header').after(banner, failed);
+document.body.append(place);
+
+const hasFiles = (event) => event.dataTransfer?.types.includes('Files');
+let depth = 0;  // of elements that a file is over
+addEventListener('dragenter', (event) => { if (hasFiles(event)) place.hidden = ++depth <= 0; });
+addEventListener('dragleave', (event) => { if (hasFiles(event)) place.hidden = --depth <= 0; });
+addEventListener('dragover', (event) => { if (hasFiles(event)) event.preventDefault(); });
+addEventListener('drop', async (event) => {
+  if (!hasFiles(event)) return;
+  event.preventDefault();
+  depth = 0;
+  place.hidden = true;
+  openFiles(await droppedFiles(event.dataTransfer));
+});
+
+// -- the start
+
+// The poet writes at once, unless a conversation is shown.
+addEventListener('minimind-shown', () => {
+  if (!byId('welcome').hidden) document.querySelector('#starters button').click();
+});

@@ -1,0 +1,104 @@
+// The engine: the functions of functions.cpp, which emscripten's module exports, with the values of JavaScript.
+
+// What the engine rejects, in words that can be shown.
+export class EngineError extends Error {}
+
+const encoder = new TextEncoder();
+
+export class Engine {
+  #module;
+
+  // Takes the function that emscripten writes and the bytes of the program.
+  static async start(createModule, program) {
+    const module = await createModule({wasmBinary: program, print: console.log, printErr: console.warn});
+    return new Engine(module);
+  }
+
+  constructor(module) {
+    this.#module = module;
+  }
+
+  // Creates a file for the engine, with its folders. Returns a function write(bytes, offset).
+  createFile(path, size) {
+    const {FS} = this.#module;
+    FS.mkdirTree(path.slice(0, path.lastIndexOf('/')) || '/');
+    const file = FS.open(path, 'w');
+    FS.ftruncate(file.fd, size);
+    return (bytes, offset) => FS.write(file, bytes, 0, bytes.length, offset);
+  }
+
+  // Removes a folder of files, whose memory is free then.
+  removeFolder(path) {
+    const {FS} = this.#module;
+    if (!FS.analyzePath(path).exists) return;
+    for (const name of FS.readdir(path)) {
+      if (name === '.' || name === '..') continue;
+      const inner = `${path}/${name}`;
+      if (FS.isDir(FS.stat(inner).mode)) this.removeFolder(inner);
+      else FS.unlink(inner);
+    }
+    FS.rmdir(path);
+  }
+
+  // Loads a checkpoint: {path, loras, rope_scaling}. Returns its name. Throws an EngineError.
+  load(model) {
+    return this.#text(this.#call('minimind_load', JSON.stringify(model)));
+  }
+
+  // Returns the JSON of /v1/models.
+  models() {
+    return this.#text(this.#module._minimind_models());
+  }
+
+  // Starts an answer to the JSON of a request; step() gives its events.
+  ask(answer, is_chat, body) {
+    const {_minimind_ask} = this.#module;
+    this.#text(this.#withBytes(encoder.encode(`${body}\0`), (at) => _minimind_ask(answer, is_chat, at)));
+  }
+
+  stop(answer) {
+    this.#module._minimind_stop(answer);
+  }
+
+  // Runs a step. Returns {more, events}, as PageEngine has them.
+  step() {
+    const more = Boolean(this.#module._minimind_step());
+    return {more, events: JSON.parse(this.#text(true))};
+  }
+
+  // Returns a row of logits for each token. For tests.
+  logits(model, tokens) {
+    const module = this.#module;
+    const ids = new Uint8Array(Int32Array.from(tokens).buffer);
+    const at = this.#withBytes(ids, (ids_at) => this.#call('minimind_logits', JSON.stringify(model), ids_at, tokens.length));
+    if (!at) throw new EngineError(this.#text(true));
+    return (count) => module.HEAPF32.slice(at / 4, at / 4 + count);
+  }
+
+  // The memory of the engine in bytes.
+  get memory() {
+    return this.#module.HEAPU8.length;
+  }
+
+  #call(name, text, ...values) {
+    return this.#withBytes(encoder.encode(`${text}\0`), (at) => this.#module[`_${name}`](at, ...values));
+  }
+
+  #withBytes(bytes, use) {
+    const at = this.#module._malloc(bytes.length);
+    if (!at) throw new EngineError('the memory is full');
+    this.#module.HEAPU8.set(bytes, at);
+    try {
+      return use(at);
+    } finally {
+      this.#module._free(at);
+    }
+  }
+
+  // Returns the text that the last function left; throws it if the function failed.
+  #text(succeeded) {
+    const text = this.#module.UTF8ToString(this.#module._minimind_text());
+    if (!succeeded) throw new EngineError(text);
+    return text;
+  }
+}

@@ -1,0 +1,102 @@
+// The worker of the page in one file, which runs the engine, so that the page never waits for it. Its messages:
+//   {action, id, ...}                 what the page wants; id is a number of the page's
+//   {id, value}, {id, error}          what became of it
+//   {id, read, size}                  bytes of the files of a checkpoint so far
+//   {event}                           of an answer, as PageEngine has them: its number is that of the action
+//   {broken}                          the engine has failed: this worker does no more
+
+import {Engine} from './engine.js';
+import {unpack} from './packed.js';
+
+const PIECE = 1 << 24;        // bytes of a file that are read at once
+const RUN = 16;               // milliseconds of steps between two looks at messages
+const MOST = 2_000_000_000;   // bytes of files
+
+let engine;
+let running = false;
+let loading = Promise.resolve();
+
+// A message to oneself comes back at once, where a timer would wait for 4 ms.
+const turns = new MessageChannel();
+turns.port1.onmessage = () => guarded(run);
+
+const ACTIONS = {
+  // The program and the poet, as the page has them. createMinimind is emscripten's.
+  async start({program, model}) {
+    const [program_bytes, model_bytes] = await Promise.all([unpack(program), unpack(model)]);
+    engine = await Engine.start(createMinimind, program_bytes);
+    return load('poet', [{path: 'minimind-poet.gguf', file: new Blob([model_bytes])}], {path: 'minimind-poet.gguf'}, () => {});
+  },
+  // One after the other, because each takes memory for its files.
+  load({id, files, model}) {
+    loading = loading.catch(() => {}).then(() => load(id, files, model, (read, size) => postMessage({id, read, size})));
+    return loading;
+  },
+  models: () => engine.models(),
+  ask({id, is_chat, body}) {
+    engine.ask(id, is_chat, body);
+    if (running) return;
+    running = true;
+    turns.port2.postMessage(null);
+  },
+  stop: ({of}) => engine.stop(of),
+};
+
+// Gives the files to the engine, in a folder of this name, and has it load the checkpoint that they are. Paths are
+// relative; that of the folder itself is ''. A model whose file has a usual name has that of its folder.
+async function load(id, files, {path, ...settings}, onread) {
+  const folder = `/${id}/model`;
+  const size = files.reduce((sum, {file}) => sum + file.size, 0);
+  if (size > MOST) throw new Error(`${path}: is ${Math.ceil(size / 1e6)} MB, expected at most ${MOST / 1e6}, which a page can hold`);
+  let read = 0;
+  try {
+    for (const {path: name, file} of files) {
+      const write = engine.createFile(`${folder}/${name}`, file.size);
+      for (let at = 0; at < file.size; at += PIECE) {
+        const bytes = new Uint8Array(await file.slice(at, at + PIECE).arrayBuffer());
+        write(bytes, at);
+        onread(read += bytes.length, size);
+      }
+    }
+    return engine.load({path: path ? `${folder}/${path}` : folder, ...settings});
+  } catch (error) {
+    // The user knows the file by its own name.
+    if (error.message) error.message = error.message.replaceAll(`${folder}/`, '').replaceAll(folder, 'model');
+    throw error;
+  } finally {
+    engine.removeFolder(`/${id}`);
+  }
+}
+
+function run() {
+  const end = performance.now() + RUN;
+  let more = true;
+  while (more && performance.now() < end) {
+    const step = engine.step();
+    for (const event of step.events) postMessage({event});
+    more = step.more;
+  }
+  if (more) turns.port2.postMessage(null);
+  else running = false;
+}
+
+// Nothing can be done with an engine that ended within a function, as by a fault of its own.
+function guarded(action) {
+  try {
+    return action();
+  } catch (error) {
+    if (isBroken(error)) postMessage({broken: error.message});
+    throw error;
+  }
+}
+
+const isBroken = (error) => error instanceof WebAssembly.RuntimeError || error instanceof RangeError && !engine;
+
+onmessage = async ({data}) => {
+  try {
+    postMessage({id: data.id, value: await ACTIONS[data.action](data)});
+  } catch (error) {
+    if (isBroken(error)) postMessage({broken: error.message});
+    else postMessage({id: data.id, error: error.message});
+  }
+};
