@@ -82,7 +82,7 @@ def pack(data):
             count -= 13
     if count > 0:
         text.append(pairs[bits])
-    return ''.join(text)
+    return f'{len(data)} ' + ''.join(text)
 
 
 def data_uri(path, kind):

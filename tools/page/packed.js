@@ -1,4 +1,5 @@
-// Bytes in the text of a page, as tools/page/bundle.py writes them: deflated, 13 bits in two characters.
+// Bytes in the text of a page, as tools/page/bundle.py writes them: deflated, 13 bits in two characters, after the number of
+// the deflated bytes and a space.
 
 const CHARACTERS = 91;  // from ! on, without &, < and >
 
@@ -9,9 +10,10 @@ for (let code = 33, value = 0; value < CHARACTERS; ++code) {
 
 // Returns the bytes of a text.
 export async function unpack(text) {
-  const bytes = new Uint8Array(Math.floor(text.length / 2 * 13 / 8));
+  const start = text.indexOf(' ') + 1;
+  const bytes = new Uint8Array(Number(text.slice(0, start)));
   let bits = 0, count = 0, size = 0;
-  for (let at = 0; at + 1 < text.length; at += 2) {
+  for (let at = start; at < text.length; at += 2) {
     bits |= (values[text.charCodeAt(at)] * CHARACTERS + values[text.charCodeAt(at + 1)]) << count;
     for (count += 13; count >= 8; count -= 8) {
       bytes[size++] = bits;

@@ -12,8 +12,10 @@ const ROOT = resolve(import.meta.dirname, '../../..');
 const PAGE = resolve(process.env.PAGE ?? join(ROOT, 'build/release/page'));
 const PROGRAM = process.env.MINIMIND_PROGRAM ?? join(ROOT, 'minimind');
 
-const source = readFileSync(join(ROOT, 'tools/page/engine.js'), 'utf8');
-const {Engine} = await import(`data:text/javascript,${encodeURIComponent(source)}`);
+// Those of the page are modules without a package.
+const importPage = (name) => import(`data:text/javascript,${encodeURIComponent(readFileSync(join(ROOT, 'tools/page', name), 'utf8'))}`);
+const {Engine} = await importPage('engine.js');
+const {unpack} = await importPage('packed.js');
 const createMinimind = createRequire(import.meta.url)(join(PAGE, 'program.js'));
 const program = readFileSync(join(PAGE, 'program.wasm'));
 
@@ -80,6 +82,15 @@ for (const name of readdirSync(join(ROOT, 'tests/golden')).filter((name) => !nam
     assert.deepEqual(top, golden.greedy);
   });
 }
+
+test('bytes of every length are unpacked as they were packed', async () => {
+  const lengths = 'import sys; sys.path.insert(0, "tools/page"); import bundle, random\n' +
+    'for n in range(40): print(bundle.pack(random.Random(n).randbytes(n)), random.Random(n).randbytes(n).hex(), sep="\\t")';
+  for (const line of execFileSync('python3', ['-c', lengths], {cwd: ROOT}).toString().trimEnd().split('\n')) {
+    const [packed, bytes] = line.split('\t');
+    assert.equal(Buffer.from(await unpack(packed)).toString('hex'), bytes);
+  }
+});
 
 test('the poet writes what the native program writes', async () => {
   const engine = await poet();
