@@ -23,8 +23,10 @@ turns.port1.onmessage = () => guarded(run);
 const ACTIONS = {
   // The program and the poet, as the page has them. createMinimind is emscripten's.
   async start({program, model}) {
-    const [program_bytes, model_bytes] = await Promise.all([unpack(program), unpack(model)]);
-    engine = await Engine.start(createMinimind, program_bytes);
+    // While the browser compiles the program on another thread, this one unpacks the poet.
+    const starting = Engine.start(createMinimind, await unpack(program));
+    const model_bytes = await unpack(model);
+    engine = await starting;
     return load('poet', [{path: 'minimind-poet.gguf', file: new Blob([model_bytes])}], {path: 'minimind-poet.gguf'}, () => {});
   },
   // One after the other, because each takes memory for its files.
@@ -45,7 +47,7 @@ const ACTIONS = {
 // Gives the files to the engine, in a folder of this name, and has it load the checkpoint that they are. Paths are
 // relative; that of the folder itself is ''. A model whose file has a usual name has that of its folder.
 async function load(id, files, {path, ...settings}, onread) {
-  const folder = `/${id}/model`;
+  const folder = `/${id}/checkpoint`;
   const size = files.reduce((sum, {file}) => sum + file.size, 0);
   if (size > MOST) throw new Error(`${path}: is ${Math.ceil(size / 1e6)} MB, expected at most ${MOST / 1e6}, which a page can hold`);
   let read = 0;
@@ -61,7 +63,7 @@ async function load(id, files, {path, ...settings}, onread) {
     return engine.load({path: path ? `${folder}/${path}` : folder, ...settings});
   } catch (error) {
     // The user knows the file by its own name.
-    if (error.message) error.message = error.message.replaceAll(`${folder}/`, '').replaceAll(folder, 'model');
+    if (error.message) error.message = error.message.replaceAll(`${folder}/`, '').replaceAll(folder, 'the folder');
     throw error;
   } finally {
     engine.removeFolder(`/${id}`);

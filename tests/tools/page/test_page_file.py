@@ -67,11 +67,11 @@ class FileTest(PageTest):
 
     def test_checkpoints_of_every_format_are_opened(self):
         choices = {
-            'model': sorted((self.models / 'torch').glob('*.json')) + [self.models / 'torch/model.pth'],
+            'checkpoint': sorted((self.models / 'torch').glob('*.json')) + [self.models / 'torch/model.pth'],
             'half': [self.models / 'half.gguf'],
         }
         folder = sorted((self.models / 'folder').iterdir())
-        for name, files in [*choices.items(), ('model', folder)]:
+        for name, files in [*choices.items(), ('checkpoint', folder)]:
             self.choose(*files)
             self.wait(lambda name=name: self.chosen() == name, 60)
             self.assertFalse(self.find('#not-opened').is_displayed())
