@@ -113,6 +113,8 @@ addEventListener('drop', async (event) => {
 // -- the start
 
 // The poet writes at once, unless a conversation is shown.
+show(t('starting'), 0);
 addEventListener('minimind-shown', () => {
+  banner.hidden = true;
   if (!byId('welcome').hidden) document.querySelector('#starters button').click();
 });

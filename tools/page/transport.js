@@ -41,9 +41,12 @@ function act(action, fields = {}, onread = () => {}) {
   return new Promise((resolve, reject) => waiting.set(id, {resolve, reject, onread}));
 }
 
-function take({id, value, error, read, size, event, broken}) {
+function take({id, value, error, read, size, events, broken}) {
   if (broken !== undefined) return restart(broken);
-  if (event) return answers.get(event[0])?.take(event);
+  if (events) {
+    for (const event of events) answers.get(event[0])?.take(event);
+    return;
+  }
   const action = waiting.get(id);
   if (error !== undefined && answers.has(id)) {
     answers.get(id).fail(error);

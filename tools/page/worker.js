@@ -2,14 +2,14 @@
 //   {action, id, ...}                 what the page wants; id is a number of the page's
 //   {id, value}, {id, error}          what became of it
 //   {id, read, size}                  bytes of the files of a checkpoint so far
-//   {event}                           of an answer, as PageEngine has them: its number is that of the action
+//   {events}                          of answers, as PageEngine has them: their numbers are those of the actions
 //   {broken}                          the engine has failed: this worker does no more
 
 import {Engine} from './engine.js';
 import {unpack} from './packed.js';
 
 const PIECE = 1 << 24;        // bytes of a file that are read at once
-const RUN = 16;               // milliseconds of steps between two looks at messages
+const RUN = 16;               // milliseconds of steps between two looks at messages, after which the page gets the events
 const MOST = 2_000_000_000;   // bytes of files
 
 let engine;
@@ -72,12 +72,14 @@ async function load(id, files, {path, ...settings}, onread) {
 
 function run() {
   const end = performance.now() + RUN;
+  const events = [];
   let more = true;
   while (more && performance.now() < end) {
     const step = engine.step();
-    for (const event of step.events) postMessage({event});
+    events.push(...step.events);
     more = step.more;
   }
+  if (events.length > 0) postMessage({events});
   if (more) turns.port2.postMessage(null);
   else running = false;
 }

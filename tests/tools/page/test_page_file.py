@@ -75,9 +75,12 @@ class FileTest(PageTest):
             self.choose(*files)
             self.wait(lambda name=name: self.chosen() == name, 60)
             self.assertFalse(self.find('#not-opened').is_displayed())
-            self.click('#new-chat')
+            self.assertEqual(self.all('.turn'), [])
             self.send(POEM_QUESTION)
             self.assertRegex(self.answer(), POEM, name)
+            self.assertEqual(self.text('.speaker'), name)
+            self.click('#new-chat')
+            self.assertEqual(self.chosen(), name)
 
     def test_damaged_file_is_named_and_the_poet_goes_on(self):
         cut = self.models / 'cut.gguf'

@@ -232,9 +232,7 @@ async function loadModels() {
 // In the page in one file, the user has opened a checkpoint.
 addEventListener('minimind-models', async ({detail}) => {
   await loadModels();
-  if (!detail.name) return;
-  models.choose([detail.name]);
-  showModelFacts();
+  if (detail.name) open({...newConversation(chat.conversation), models: [detail.name]});
 });
 
 // A trainer may save checkpoints into the server's folder. The list stays as it is while the user chooses from it.
