@@ -44,14 +44,6 @@ std::string GenerationParameter::range() const {
   return fmt::format("{}{} to {}", or_zero ? "0, or " : "", least, most);
 }
 
-SamplingOptions sampling_off() {
-  GenerationParameters parameters;
-  for (const GenerationParameter& parameter : generation_parameters) {
-    if (parameter.is_number()) parameter.set(parameters, parameter.off);
-  }
-  return parameters.sampling;
-}
-
 void check(const SamplingOptions& options) {
   const GenerationParameters parameters{.sampling = options};
   for (const GenerationParameter& parameter : generation_parameters) {

@@ -121,9 +121,6 @@ inline constexpr GenerationParameter generation_parameters[] = {
      "DRY 在最近 N 个词元中查找重复；0：关闭"},
 };
 
-// Returns the options that change nothing: tokens are drawn with the probabilities of the model.
-SamplingOptions sampling_off();
-
 // Throws UsageError for a value out of its range. The message starts with its name, such as "top_p".
 void check(const SamplingOptions& options);
 

@@ -7,6 +7,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/generate/sampling_off.h"
 #include "runtime/text/utf8.h"
 #include "tools/openai/answer_body.h"
 #include "tools/openai/body_fields.h"

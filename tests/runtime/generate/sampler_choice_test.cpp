@@ -14,6 +14,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/generate/sampling_off.h"
 #include "runtime/generate/sampler.h"
 #include "tests/support/plain_sampling.h"
 #include "tests/support/temporary_file.h"

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/generate/sampling_off.h"
 #include "runtime/generate/sampling_options.h"
 
 namespace minimind {

@@ -1,0 +1,10 @@
+#pragma once
+
+#include "runtime/generate/sampling_options.h"
+
+namespace minimind {
+
+// Returns the options that change nothing: tokens are drawn with the probabilities of the model.
+SamplingOptions sampling_off();
+
+}  // namespace minimind
