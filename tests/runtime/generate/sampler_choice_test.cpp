@@ -14,8 +14,8 @@
 #include <string>
 #include <vector>
 
-#include "runtime/generate/sampling_off.h"
 #include "runtime/generate/sampler.h"
+#include "runtime/generate/sampling_off.h"
 #include "tests/support/plain_sampling.h"
 #include "tests/support/temporary_file.h"
 #include "weights/base/error.h"
