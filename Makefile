@@ -110,7 +110,7 @@ ABI := $(shell sed -n 's/^\#define MINIMIND_ABI //p' runtime/api/minimind.h)
 LIBRARY := $(BUILD)/libminimind.so.$(ABI)
 TEST_OBJECTS := $(TEST_UNITS:%=$(BUILD)/%.o)
 
-.PHONY: all lib release test-release wheel test-python help demo poet test test-serve test-clients test-deploy check test-everything test-systems run-tests install install-program deb test-deb clean format sanitize sanitize-threads run-threaded-tests soak fuzz reference bench-peers packages test-packages check-format check-units tidy
+.PHONY: all lib licences release test-release wheel test-python help demo poet test test-serve test-clients test-deploy check test-everything test-systems run-tests install install-program deb test-deb clean format sanitize sanitize-threads run-threaded-tests soak fuzz reference bench-peers packages test-packages check-format check-units tidy
 all: minimind
 
 help:
@@ -429,18 +429,19 @@ SYSTEMS := bookworm trixie sid
 test-systems:
 	@tests/systems.sh build/systems $(SYSTEMS)
 
+# The licences of what the program and the library are made of.
+licences: FORCE
+	@mkdir -p $(BUILD)
+	@tools/licences.sh $(VERSION) $(BUILD_PACKAGES) > $(BUILD)/LICENSES.txt
+
 # The package for Python with the libraries that it needs, for systems with the C library of this one or a later one.
 WHEEL := build/wheel
 WHEEL_VENV := build/wheel-venv
-wheel: $(LIBRARY)
+wheel: $(LIBRARY) minimind
 	$(call create_venv,$(WHEEL_VENV))
 	$(WHEEL_VENV)/bin/pip install -q -r tools/python/requirements.txt
-	rm -rf $(WHEEL) && mkdir -p $(WHEEL)/source
-	cp -r tools/python/minimind_cpp tools/python/setup.py tools/python/pyproject.toml tools/python/README.md $(WHEEL)/source
-	echo $(VERSION) > $(WHEEL)/source/VERSION
-	cp $(LIBRARY) $(WHEEL)/source/minimind_cpp
-	strip --strip-unneeded $(WHEEL)/source/minimind_cpp/$(notdir $(LIBRARY))
-	$(WHEEL_VENV)/bin/python -m build -q --wheel --outdir $(WHEEL)/plain $(WHEEL)/source
+	rm -rf $(WHEEL)
+	+$(WHEEL_VENV)/bin/python -m build -q --wheel --outdir $(WHEEL)/plain tools/python
 	PATH="$(CURDIR)/$(WHEEL_VENV)/bin:$$PATH" $(WHEEL_VENV)/bin/auditwheel repair --wheel-dir $(WHEEL) $(WHEEL)/plain/*.whl
 	@ls $(WHEEL)/*.whl
 

@@ -50,17 +50,6 @@ make_sysroot() {
   mv "$sysroot/versions.new" "$sysroot/versions"
 }
 
-# Of what is compiled in, headers of templates included.
-write_licences() {
-  echo "minimind $version: LICENSE of this project; the poet: weights/demo/LICENSE"
-  cat LICENSE weights/demo/LICENSE
-  for package in $LIBRARIES libboost1.74-dev libc6-dev libstdc++-12-dev; do
-    [ -e "/usr/share/doc/$package/copyright" ] || continue
-    printf '\n==== %s ====\n' "$(dpkg-query -W -f '${Package} ${Version}' "$package")"
-    cat "/usr/share/doc/$package/copyright"
-  done
-}
-
 for target in "$@"; do
   case $target in
     linux-x86_64) compiler=g++ sysroot='' ;;
@@ -75,5 +64,6 @@ for target in "$@"; do
     BUNDLED_MODEL=$poet "$build/minimind"
   install -m 755 "$build/minimind" "$files/minimind-$version-$target"
 done
-write_licences > $files/LICENSES.txt
+# shellcheck disable=SC2086 # A list of words.
+tools/licences.sh "$version" $LIBRARIES > $files/LICENSES.txt
 (cd $files && sha256sum -- * > SHA256SUMS && cat SHA256SUMS && ls -l)

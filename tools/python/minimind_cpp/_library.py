@@ -4,8 +4,9 @@ from __future__ import annotations
 
 import ctypes
 import os
-import pathlib
 from ctypes import POINTER, c_char_p, c_double, c_float, c_int, c_int32, c_size_t, c_uint64, c_void_p
+
+from minimind_cpp import _files
 
 ABI = 1
 
@@ -192,13 +193,8 @@ SIGNATURES = {
 
 
 def _find() -> str:
-    """The library next to this file, as the wheel has it, unless MINIMIND_LIBRARY names another; else the system's."""
-    given = os.environ.get("MINIMIND_LIBRARY")
-    if given:
-        return given
-    name = f"libminimind.so.{ABI}"
-    packaged = pathlib.Path(__file__).with_name(name)
-    return str(packaged) if packaged.exists() else name
+    """That of the package, unless MINIMIND_LIBRARY names another; else the system's."""
+    return os.environ.get("MINIMIND_LIBRARY") or _files.library(f"libminimind.so.{ABI}")
 
 
 def _load() -> ctypes.CDLL:
@@ -208,8 +204,8 @@ def _load() -> ctypes.CDLL:
         found = library.minimind_abi()
     except (OSError, AttributeError) as error:
         raise ImportError(
-            f"{path}: cannot be used as the library of minimind.cpp ({error}); install the wheel, or run `make lib` and set "
-            "MINIMIND_LIBRARY to build/release/libminimind.so"
+            f"{path}: cannot be used as the library of minimind.cpp ({error}); install the package again, or run "
+            "`make lib` in the checkout, or set MINIMIND_LIBRARY to a libminimind.so"
         ) from error
     if found != ABI:
         raise ImportError(f"{path}: its ABI is {found}, expected {ABI}; install the library and this package from one version")

@@ -48,6 +48,7 @@ from minimind_cpp._arguments import (
     request_of,
     strings,
 )
+from minimind_cpp._files import DEMO
 from minimind_cpp._tensors import tensors_of
 from minimind_cpp.tokenizer import Tokenizer
 
@@ -71,7 +72,7 @@ class Completion(NamedTuple):
 
 
 class Model:
-    """A checkpoint of MiniMind: .pth, .pt, .bin, .safetensors, .gguf or a Hugging Face folder.
+    """A checkpoint of MiniMind: .pth, .pt, .bin, .safetensors, .gguf or a Hugging Face folder. Without one, the bundled poet.
 
         with Model("out/full_sft_768.pth", lora=["lora_medical_768.pth:0.8"], type="q8_0") as model:
             print(model.generate("秦始皇的功绩包括"))
@@ -93,7 +94,7 @@ class Model:
 
     def __init__(
         self,
-        path: "Path",
+        path: Optional["Path"] = None,
         *,
         lora: Iterable[str] = (),
         type: Optional[str] = None,
@@ -139,7 +140,7 @@ class Model:
                 setattr(options, name, count(value, name, 1))
         error = c.Error()
         status = c.library.minimind_open(
-            path_bytes(path, "path"), ctypes.byref(options), ctypes.byref(self._pointer), ctypes.byref(error)
+            path_bytes(DEMO if path is None else path, "path"), ctypes.byref(options), ctypes.byref(self._pointer), ctypes.byref(error)
         )
         if status != c.OK:
             raise c.exception_of(status, error.message)
