@@ -54,10 +54,10 @@ struct ModelState {
                              .step_tokens = batch_tokens,
                              .longest_step = std::numeric_limits<double>::infinity()}) {}
 
-  // Calls replace(), which replaces the model's weights. Throws Failure while there are texts.
+  // Calls replace(), which replaces the model's weights. Throws Failure while there are texts that have started.
   template <class Replace>
   void replace_weights(Replace&& replace) {
-    if (const std::size_t texts = queue.texts(); texts > 0) {
+    if (const std::size_t texts = queue.texts() - queue.waiting(); texts > 0) {
       throw Failure(MINIMIND_BUSY, fmt::format("{} texts are being written, expected none while the weights are "
                                                "replaced; finish or release them first",
                                                texts));

@@ -1,9 +1,11 @@
 #include "runtime/api/loaded_model.h"
 
 #include <fmt/core.h>
+#include <pthread.h>
 
 #include <algorithm>
 #include <cstring>
+#include <new>
 #include <string_view>
 #include <utility>
 
@@ -18,6 +20,13 @@
 
 namespace minimind {
 namespace {
+
+// A forked child has no thread of the team that its parent keeps, and would wait for them: the thread that forks ends
+// its team before. Others have no part in the child.
+void end_teams_before_forks() {
+  static const int failed = ::pthread_atfork(end_team, nullptr, nullptr);
+  if (failed != 0) throw std::bad_alloc();
+}
 
 std::string text_or_empty(const char* text) {
   return text ? text : "";
@@ -87,6 +96,7 @@ LoadedModel::LoadedModel(const Checkpoint& checkpoint, OpenOptions open_options,
       compute_(compute_of(options)),
       session_files_(options.session_files != 0),
       llm_(load_llm(checkpoint, llm_options_of(options), memory_)) {
+  end_teams_before_forks();
   kv_type_name_ = name_of(llm_.kv_type);
   family_ = name_of(config().family);
   parameters_ = parameter_count(checkpoint);

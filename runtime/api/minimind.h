@@ -19,7 +19,7 @@
  *
  * Threads. Unless its comment says otherwise, a call is safe from any number of threads, also with the same handle:
  * computations of a model take turns, other calls do not wait for them. No call may use a handle that another thread is
- * freeing. A forked child must not use the handles of its parent.
+ * freeing. A forked child must not use the handles of its parent; it may open models of its own.
  */
 #ifndef MINIMIND_H
 #define MINIMIND_H
@@ -118,7 +118,8 @@ typedef struct minimind_facts {
 MINIMIND_API minimind_status minimind_get_facts(const minimind_model* model, minimind_facts* facts);
 
 /* Replaces the weights by those of another checkpoint of the same shape, opened with the same options. The tokenizer
- * stays. MINIMIND_BUSY while texts are being written. Sessions must be rewound to 0 before they are used again. */
+ * stays. MINIMIND_BUSY while texts are being written; those that no step has started yet get the new weights. Sessions
+ * must be rewound to 0 before they are used again. */
 MINIMIND_API minimind_status minimind_reload(minimind_model* model, const char* path);
 
 /* A tensor of a state dict: row-major, contiguous, in any of the names that checkpoints use. */

@@ -2,6 +2,7 @@
 
 #include <gtest/gtest.h>
 #include <sys/stat.h>
+#include <sys/wait.h>
 #include <unistd.h>
 
 #include <algorithm>
@@ -255,6 +256,7 @@ TEST(CInterface, ReplacesWeightsFromAFileAndFromMemory) {
   const ModelHandle model = open_model(golden.model_path);
   const std::vector<float> before = logits_of(model, golden.tokens, golden.vocab);
   const GenerationHandle running = submit(model, greedy_request({golden.tokens.front()}, 5));
+  ASSERT_EQ(minimind_step(model.get(), nullptr), MINIMIND_OK);
   EXPECT_EQ(minimind_reload(model.get(), other.model_path.c_str()), MINIMIND_BUSY);
   EXPECT_EQ(minimind_reload(model.get(), "/nowhere"), MINIMIND_BUSY);
   std::size_t left = 1;
@@ -298,6 +300,35 @@ TEST(CInterface, ReplacesWeightsFromAFileAndFromMemory) {
   tensors.pop_back();
   EXPECT_EQ(minimind_load_tensors(model.get(), tensors.data(), tensors.size()), MINIMIND_BAD_INPUT);
   EXPECT_EQ(logits_of(model, golden.tokens, golden.vocab), before);
+}
+
+TEST(CInterface, ATextThatHasNotStartedGetsTheNewWeights) {
+  const GoldenCase golden = load_golden("v3-dense"), other = load_golden("v3-fp32");
+  const ModelHandle model = open_model(golden.model_path), expected = open_model(other.model_path);
+  const Tokens prompt{golden.tokens.front()};
+  const minimind_request request = greedy_request(prompt, 5);
+  std::vector<GenerationHandle> texts;
+  texts.push_back(submit(model, request));
+  ASSERT_EQ(minimind_reload(model.get(), other.model_path.c_str()), MINIMIND_OK) << minimind_model_error(model.get());
+  EXPECT_EQ(run_all(model, texts).front().ids, run_one(expected, request).ids);
+}
+
+TEST(CInterface, AForkedChildOfAParentWithATeamOpensAModelOfItsOwn) {
+  const GoldenCase golden = load_golden("v3-dense");
+  minimind_model_options given = options();
+  given.threads = 2;
+  const ModelHandle model = open_model(golden.model_path, given);
+  const std::vector<float> logits = logits_of(model, golden.tokens, golden.vocab);
+  const pid_t child = ::fork();
+  if (child == 0) {
+    ::alarm(60);  // ends a child that waits for threads which it has not
+    const ModelHandle own = open_model(golden.model_path, given);
+    ::_exit(logits_of(own, golden.tokens, golden.vocab) == logits ? 0 : 1);
+  }
+  int status = 0;
+  ASSERT_EQ(::waitpid(child, &status, 0), child);
+  EXPECT_TRUE(WIFEXITED(status) && WEXITSTATUS(status) == 0) << status;
+  EXPECT_EQ(logits_of(model, golden.tokens, golden.vocab), logits);
 }
 
 TEST(CInterface, SavesASessionAndContinuesItElsewhere) {

@@ -216,6 +216,12 @@ class Demo(unittest.TestCase):
         gc.collect()
         self.model.reload(DEMO)  # refused while texts are being written
 
+    def test_a_stream_that_has_not_started_is_no_obstacle_to_new_weights(self):
+        text = self.model.generate("春天", temperature=0, max_tokens=5)
+        stream = self.model.generate("春天", temperature=0, max_tokens=5, stream=True)
+        self.model.reload(DEMO)
+        self.assertEqual("".join(stream), text)
+
 
 class Weights(unittest.TestCase):
     def test_logits_are_those_of_pytorch(self):
@@ -388,6 +394,17 @@ class Lifetime(unittest.TestCase):
             "print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), len(model.generate('a', max_tokens=2)) > 0)\n"
         )
         self.assertEqual((done.stdout.split(), done.stderr), (["7", "True"], ""))
+
+    def test_the_workers_of_a_forking_pool_open_models_of_their_own(self):
+        done = self.run_script(
+            "import multiprocessing\n"
+            f"def write(threads): return Model({str(DEMO)!r}, threads=threads).generate('a', temperature=0, max_tokens=5)\n"
+            "expected = write(2)\n"
+            "with multiprocessing.get_context('fork').Pool(2) as pool:\n"
+            "    print(pool.map(write, [1, 2, 2]) == [expected] * 3)\n"
+            "print(write(2) == expected)\n"
+        )
+        self.assertEqual((done.stdout.split(), done.stderr), (["True", "True"], ""))
 
     def used(self, process):
         """The seconds of processors that a process has used: man 5 proc has the fields."""
