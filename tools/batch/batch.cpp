@@ -1,6 +1,7 @@
 #include <fmt/core.h>
 
 #include <chrono>
+#include <cstdint>
 #include <exception>
 #include <limits>
 #include <map>
@@ -20,6 +21,7 @@
 #include "tools/options/command_line.h"
 #include "tools/options/generation_options.h"
 #include "tools/options/help.h"
+#include "tools/options/option_checks.h"
 #include "tools/terminal/interrupt.h"
 #include "tools/terminal/language.h"
 #include "tools/terminal/note.h"
@@ -29,11 +31,16 @@
 namespace minimind {
 namespace {
 
+// Instead of a name that requests may give the model.
+constexpr std::string_view any_model = "any";
+
 struct BatchCommand : GenerationArguments {
   std::string input;
   std::string output;
   std::string errors;
   std::string chat_template;
+  std::string model_name;
+  std::size_t first_line = 1;
   bool plain_content = false;
   ParallelArguments parallel;
 };
@@ -49,15 +56,16 @@ struct OpenRequest {
   bool failed = false;
 };
 
-// A text whose request has no seed gets one of the batch's that does not depend on the other requests. Throws
+// A text whose request has no seed gets one of the batch's that depends on the number of its line alone. Throws
 // RequestError.
 std::shared_ptr<OpenRequest> prepare(const TextModel& model, const RequestLine& line, const RequestDefaults& defaults,
                                      std::uint64_t seed, std::time_t now) {
   auto [request, custom_id] = parse_request(line.text, defaults);
-  std::vector<TextTask> tasks = model.tasks(request, seed + line.index, now);
+  const std::uint64_t own_seed = seed + line.number - 1;
+  std::vector<TextTask> tasks = model.tasks(request, own_seed, now);
   // The other texts of a request must not have the seeds of the next requests.
   for (std::size_t i = 0; i < tasks.size() && !request.seed; ++i) {
-    tasks[i].options.sampling.seed = seed + line.index + (std::uint64_t{i} << 32);
+    tasks[i].options.sampling.seed = own_seed + (std::uint64_t{i} << 32);
   }
   const std::size_t texts = tasks.size();
   return std::make_shared<OpenRequest>(OpenRequest{.index = line.index,
@@ -234,7 +242,7 @@ int run_batch(const BatchCommand& command) {
   require_two_files("IN", command.input, "--output", command.output);
   require_two_files("IN", command.input, "--errors", errors);
   require_two_files("--output", command.output, "--errors", errors);
-  RequestLines requests(command.input);
+  RequestLines requests(command.input, command.first_line);
   ResultFiles files(command.output, errors, requests);
   if (files.done() == requests.size()) {
     if (!command.run.quiet) note("{}: has the results of all {} requests already", command.output, requests.size());
@@ -244,9 +252,10 @@ int run_batch(const BatchCommand& command) {
     note("{}: continuing after {} of {} requests", command.output, files.done(), requests.size());
   }
   const TextModel model(command, command.chat_template);
-  defaults.model_names = model.names();
+  if (command.model_name != any_model) defaults.model_names = model.names();
+  if (!defaults.model_names.empty() && !command.model_name.empty()) defaults.model_names.push_back(command.model_name);
   if (!command.sampling.given.seed && !command.run.quiet) {
-    note("seed {} plus the number of requests before it, for a request without one", seed);
+    note("seed {} plus the number of lines before it, for a request without one", seed);
   }
   BatchRun run(command, model, requests, std::move(defaults), seed, files);
   run.run();
@@ -278,6 +287,14 @@ Command add_batch(CommandOptions& command) {
                      bilingual("JSONL file for the errors (default: the output's name and .errors)",
                                "写入错误的 JSONL 文件（默认：输出文件名加 .errors）"));
   options->add_to(command);
+  command.add_option("--model-name", options->model_name, prompt_group, "NAME",
+                     bilingual("another name that requests may give the model; any: they may give it any name",
+                               "请求中的模型也可用此名称；any：可用任意名称"));
+  command
+      .add_option("--first-line", options->first_line, prompt_group, "N",
+                  bilingual("number of IN's first line, if IN is a part of another file (default: 1)",
+                            "输入第一行的行号，用于输入是另一文件一部分的情况（默认：1）"))
+      ->transform(whole_number(1, std::numeric_limits<std::uint32_t>::max()));
   add_template(command, options->chat_template);
   add_plain_content(command, options->plain_content);
   options->parallel.add_to(command);

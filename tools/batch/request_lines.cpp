@@ -22,7 +22,8 @@ LineId RequestLine::id(std::optional<std::string> custom_id) const {
   return {number, custom_id ? std::move(*custom_id) : fmt::format("line-{}", number)};
 }
 
-RequestLines::RequestLines(std::string path, std::size_t largest_pipe) : path_(std::move(path)) {
+RequestLines::RequestLines(std::string path, std::size_t first_line, std::size_t largest_pipe)
+    : path_(std::move(path)), first_line_(first_line) {
   std::error_code failed;
   if (fs::is_regular_file(path_, failed)) {
     file_.open(path_, std::ios::in | std::ios::binary);
@@ -86,6 +87,7 @@ void RequestLines::go_to(std::size_t index) {
     file_.clear();
     file_.seekg(0);
     line_ = {};
+    line_.number = first_line_ - 1;
   }
   while (line_.index < index && next()) continue;
 }

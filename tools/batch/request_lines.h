@@ -22,9 +22,10 @@ struct RequestLine {
 // The requests of a batch, read one by one, so that an input of any size takes the memory of its longest line.
 class RequestLines {
  public:
-  // A pipe is copied to a temporary file, because the input is read more than once. Throws Error if the file cannot be
-  // read or has no request, and if the pipe does not end after `largest_pipe` bytes.
-  explicit RequestLines(std::string path, std::size_t largest_pipe = std::size_t{16} << 30);
+  // `first_line` is the number of the first line: the input may be a part of another. A pipe is copied to a temporary
+  // file, because the input is read more than once. Throws Error if the file cannot be read or has no request, and if
+  // the pipe does not end after `largest_pipe` bytes.
+  explicit RequestLines(std::string path, std::size_t first_line = 1, std::size_t largest_pipe = std::size_t{16} << 30);
 
   // The number of requests. Empty lines are none.
   std::size_t size() const { return size_; }
@@ -41,6 +42,7 @@ class RequestLines {
   bool read_line();
 
   std::string path_;
+  std::size_t first_line_;
   std::fstream file_;
   std::size_t size_ = 0;
   RequestLine line_;  // the last one read, with the index of the next one

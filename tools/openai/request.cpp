@@ -292,7 +292,7 @@ Request read_request(const ChatJson& object, bool chat, const RequestDefaults& d
   Request request = request_with(defaults);
   request.chat = chat;
   if (const auto model = body.text("model")) {
-    if (std::ranges::count(defaults.model_names, *model) == 0) {
+    if (!defaults.model_names.empty() && std::ranges::count(defaults.model_names, *model) == 0) {
       throw RequestError(fmt::format("model is {}, expected {}", quote(*model), quote(defaults.model_names.front())),
                          "model", "model_not_found");
     }

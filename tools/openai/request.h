@@ -25,7 +25,7 @@ inline constexpr std::size_t most_top_logprobs = 20;
 struct RequestDefaults {
   GenerationParameters parameters;         // without a seed
   std::shared_ptr<const Grammar> grammar;  // null: none
-  std::vector<std::string> model_names;    // that a request may ask for
+  std::vector<std::string> model_names;    // that a request may ask for; empty: any
   bool one_prompt = false;                 // rejects several prompts and stream
   bool plain_content = false;              // of every chat
 };

@@ -83,6 +83,37 @@ TEST_F(Batch, WritesTheSameTextsInOrderForAnyParallel) {
   EXPECT_EQ(lines("out32.errors"), errors);
 }
 
+TEST_F(Batch, PartsHaveTheLinesOfTheWhole) {
+  write_requests(18);
+  ASSERT_EQ(run(call("whole")).status, 0);
+  const std::string input = read_whole_file(path("in.jsonl"));
+  std::size_t end = 0;
+  for (int line = 1; line < 9; ++line) end = input.find('\n', end) + 1;
+  std::vector<BatchJson> results, errors;
+  for (const auto& [part, first] : {std::pair(input.substr(0, end), "1"), std::pair(input.substr(end), "9")}) {
+    std::ofstream(path("in.jsonl")) << part;
+    const std::string output = std::string("part") + first;
+    ASSERT_EQ(run(call(output, std::string("--first-line ") + first)).status, 0);
+    for (const BatchJson& line : lines(output)) results.push_back(line);
+    for (const BatchJson& line : lines(output + ".errors")) errors.push_back(line);
+  }
+  EXPECT_EQ(results, lines("whole"));
+  EXPECT_EQ(errors, lines("whole.errors"));
+}
+
+TEST_F(Batch, AnswersRequestsForAnotherModelIfTold) {
+  std::ofstream(path("in.jsonl")) << R"({"prompt": "a", "max_tokens": 1, "model": "theirs"})"
+                                  << "\n";
+  struct Case {
+    std::string name;
+    std::size_t answered;
+  };
+  for (const Case& each : {Case{"demo", 0}, Case{"theirs", 1}, Case{"any", 1}}) {
+    ASSERT_EQ(run(call(each.name, "--model-name " + each.name)).status, 0);
+    EXPECT_EQ(lines(each.name).size(), each.answered) << each.name;
+  }
+}
+
 TEST_F(Batch, GivesSeveralChoicesAndTheBest) {
   std::ofstream(path("in.jsonl")) << R"({"prompt": "床前明月光，", "max_tokens": 12, "seed": 8, "n": 3})"
                                   << "\n"

@@ -41,6 +41,12 @@ TEST(RequestLines, GoToMakesAnyRequestTheNextOne) {
   }
 }
 
+TEST(RequestLines, ThoseOfAPartAreNumberedByTheWhole) {
+  const TemporaryFile file("{}\n\n{}\n");
+  RequestLines requests(file.path(), 8);
+  EXPECT_EQ(rest_of(requests), "line-8 line-10 ");
+}
+
 TEST(RequestLines, NamesAFileWithoutRequests) {
   for (const char* const content : {"", "\n", "\r\n\n"}) {
     const TemporaryFile file(content);
@@ -55,7 +61,7 @@ TEST(RequestLines, NamesAFileWithoutRequests) {
 TEST(RequestLines, AnInputThatNeverEndsIsAnError) {
   EXPECT_EQ(error_of([] { RequestLines requests("/dev/zero"); }),
             "/dev/zero: has a line of over 268435456 bytes, expected a record in each line");
-  EXPECT_EQ(error_of([] { RequestLines requests("/dev/zero", 1 << 20); }),
+  EXPECT_EQ(error_of([] { RequestLines requests("/dev/zero", 1, 1 << 20); }),
             "/dev/zero: is a pipe of over 1048576 bytes, expected at most that; name a file");
 }
 
