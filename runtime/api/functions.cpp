@@ -14,6 +14,7 @@
 #include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -30,6 +31,7 @@
 #include "runtime/chat/conversation_prompt.h"
 #include "runtime/chat/message_json.h"
 #include "runtime/chat/session_file.h"
+#include "runtime/constraint/least_tokens.h"
 #include "runtime/engine/context.h"
 #include "runtime/engine/forward.h"
 #include "runtime/engine/kv_cache.h"
@@ -37,6 +39,7 @@
 #include "runtime/generate/sampler.h"
 #include "runtime/grammar/gbnf.h"
 #include "runtime/json_schema/json_schema.h"
+#include "runtime/json_schema/text_grammar.h"
 #include "runtime/llm/text_queue.h"
 #include "runtime/text/utf8.h"
 #include "weights/base/error.h"
@@ -54,24 +57,34 @@ struct ModelState {
                              .step_tokens = batch_tokens,
                              .longest_step = std::numeric_limits<double>::infinity()}) {}
 
-  // Calls replace(), which replaces the model's weights. Throws Failure while there are texts that have started.
+  // Calls replace(), which replaces the model's weights. Throws Failure while there are texts that have started, unless
+  // they are to be kept.
   template <class Replace>
   void replace_weights(Replace&& replace) {
-    if (const std::size_t texts = queue.texts() - queue.waiting(); texts > 0) {
+    if (const std::size_t texts = keep_texts ? 0 : started_texts(); texts > 0) {
       throw Failure(MINIMIND_BUSY, fmt::format("{} texts are being written, expected none while the weights are "
                                                "replaced; finish or release them first",
                                                texts));
     }
     replace();
+    note_weights();
     ++weights;
     queue.pool().clear();
   }
+
+  // Returns the number of texts that have keys and values, their own or those of a session.
+  std::size_t started_texts() const;
+
+  // Notes the weights of the tokens that the texts have by now.
+  void note_weights();
 
   std::mutex mutex;
   LoadedModel loaded;
   const std::size_t kv_memory;
   TextQueue queue;
   std::size_t weights = 0;  // grows when they are replaced
+  bool keep_texts = false;
+  std::set<minimind_generation*> generations{};  // that have not ended
 };
 
 // The keys and values of a session, of which one text at a time may make use.
@@ -108,12 +121,14 @@ struct minimind_generation {
   bool ended = false;
   std::exception_ptr error;
   Generated result;
-  std::string text;              // not taken yet
-  std::size_t taken_tokens = 0;  // of the generated ones
+  std::string text;                  // not taken yet
+  std::size_t taken_tokens = 0;      // of the generated ones
+  std::vector<std::size_t> weights;  // ModelState::weights when each token was computed, up to the last note
   // Of the last poll.
   std::string piece;
   std::vector<std::int32_t> ids, top_ids;
   std::vector<double> log_probabilities, top_log_probabilities;
+  std::vector<std::size_t> polled_weights;
 };
 
 struct minimind_answer {
@@ -122,6 +137,21 @@ struct minimind_answer {
   std::size_t calls = 0;
   std::string json;
 };
+
+std::size_t ModelState::started_texts() const {
+  const auto waits_with_session = [&](const minimind_generation* generation) {
+    return generation->session && !queue.running(*generation->task);
+  };
+  return queue.texts() - queue.waiting() +
+         static_cast<std::size_t>(std::ranges::count_if(generations, waits_with_session));
+}
+
+void ModelState::note_weights() {
+  for (minimind_generation* const generation : generations) {
+    const Generation* const running = queue.running(*generation->task);
+    if (running) generation->weights.resize(running->generated().size(), weights);
+  }
+}
 
 namespace {
 
@@ -228,8 +258,30 @@ std::vector<LogitBias> logit_bias_of(const minimind_request& request, std::size_
   return biases;
 }
 
+// Texts that are not empty.
+std::vector<std::string> texts_of(const char* const* given, std::size_t count, const char* name) {
+  std::vector<std::string> texts;
+  for (const char* const each : input(given, count, name)) {
+    const std::string text = &required(each, name);
+    if (text.empty()) throw UsageError(fmt::format("{} has an empty string, expected text", name));
+    if (!is_utf8(text)) throw UsageError(fmt::format("{} has a string that is not UTF-8", name));
+    texts.push_back(text);
+  }
+  return texts;
+}
+
 std::shared_ptr<const Grammar> grammar_of(const minimind_request& request, std::string& notes) {
-  if (request.grammar && request.json_schema) throw UsageError("give either a grammar or a JSON Schema, not both");
+  if (!!request.grammar + !!request.json_schema + !!request.regex + (request.choice_count > 0) > 1) {
+    throw UsageError("several constraints are given, expected one of grammar, json_schema, regex and choices");
+  }
+  if (request.regex) {
+    const std::string_view pattern = input_text(request.regex, request.regex_size, "regex");
+    return std::make_shared<const Grammar>(pattern_grammar(pattern, "the regular expression"));
+  }
+  if (request.choice_count > 0) {
+    return std::make_shared<const Grammar>(
+        choice_grammar(texts_of(request.choices, request.choice_count, "choices"), "choices"));
+  }
   if (request.grammar) {
     return std::make_shared<const Grammar>(
         parse_grammar(input_text(request.grammar, request.grammar_size, "grammar"), "the grammar"));
@@ -246,20 +298,9 @@ std::shared_ptr<const Grammar> grammar_of(const minimind_request& request, std::
   return std::make_shared<const Grammar>(std::move(made.grammar));
 }
 
-std::vector<std::string> stop_strings(const minimind_request& request) {
-  std::vector<std::string> stops;
-  for (const char* const stop : input(request.stop, request.stop_count, "stop")) {
-    const std::string text = &required(stop, "a string of stop");
-    if (text.empty()) throw UsageError("a stop string is empty, expected text");
-    if (!is_utf8(text)) throw UsageError("a stop string is not UTF-8");
-    stops.push_back(text);
-  }
-  return stops;
-}
-
 GenerationParameters parameters_of(minimind_request request, std::size_t vocab_size) {
   GenerationParameters parameters;
-  parameters.stop = stop_strings(request);
+  parameters.stop = texts_of(request.stop, request.stop_count, "stop");
   for_each_number(request, parameters, [](const auto& theirs, auto& ours) { ours = theirs; });
   parameters.sampling.logit_bias = logit_bias_of(request, vocab_size);
   parameters.seed = request.seed;
@@ -297,9 +338,19 @@ void read_task(const minimind_request& request, const LoadedModel& loaded, Gener
   task.capacity = std::min(positions, task.prompt.size() + std::min(request.max_tokens, positions));
   const GenerationParameters parameters = parameters_of(request, loaded.config().vocab_size);
   const std::shared_ptr<const Grammar> grammar = grammar_of(request, notes);
-  if (grammar || !parameters.stop.empty() || parameters.sampling.dry.on()) loaded.tokenizer();
+  if (grammar || request.min_tokens > 0 || !parameters.stop.empty() || parameters.sampling.dry.on()) loaded.tokenizer();
   GenerateOptions& options = task.options;
   options = loaded.llm().generate_options(parameters, request.chat != 0, grammar);
+  const auto stop_tokens = input(request.stop_tokens, request.stop_token_count, "stop_tokens");
+  check_tokens(stop_tokens, loaded.config().vocab_size);
+  options.end_tokens.insert(options.end_tokens.end(), stop_tokens.begin(), stop_tokens.end());
+  if (request.min_tokens > request.max_tokens) {
+    throw UsageError(fmt::format("min_tokens is {}, expected at most max_tokens, which is {}", request.min_tokens,
+                                 request.max_tokens));
+  }
+  if (request.min_tokens > 0) {
+    options.constraint = with_least_tokens(request.min_tokens, std::move(options.constraint));
+  }
   if (request.top_count > loaded.config().vocab_size) {
     throw UsageError(fmt::format("top_count is {}, expected at most the vocabulary's {}", request.top_count,
                                  loaded.config().vocab_size));
@@ -314,6 +365,8 @@ void submit(minimind_generation& handle) {
     handle.result = std::move(result);
     handle.error = std::move(error);
     if (handle.session) handle.session->in_use = false;
+    handle.weights.resize(handle.result.tokens.size(), handle.state->weights);
+    handle.state->generations.erase(&handle);
   };
   ModelState& state = *handle.state;
   if (!handle.session) {
@@ -326,6 +379,7 @@ void submit(minimind_generation& handle) {
                   .on_text = [&handle](std::string_view piece, const Generation&) { handle.text += piece; },
                   .on_end = end,
                   .context = handle.session ? &handle.session->context : nullptr});
+  state.generations.insert(&handle);
   state.queue.submit(std::move(jobs));
   if (handle.session) handle.session->in_use = true;
 }
@@ -480,6 +534,9 @@ void poll(minimind_generation& handle, minimind_output* given) {
   // A token that made the text fail may have no score.
   take_scores(handle, scored ? scores.subspan(std::min(handle.taken_tokens, scores.size())) : scores.first(0));
   if (scored) handle.ids.resize(handle.log_probabilities.size());
+  if (!handle.ended) handle.weights.resize(generated.size(), handle.state->weights);
+  const auto first = handle.weights.begin() + static_cast<std::ptrdiff_t>(handle.taken_tokens);
+  handle.polled_weights.assign(first, first + static_cast<std::ptrdiff_t>(handle.ids.size()));
   handle.piece = std::exchange(handle.text, {});
   handle.taken_tokens += handle.ids.size();
   const bool has_news = !handle.piece.empty() || !handle.ids.empty();
@@ -495,6 +552,7 @@ void poll(minimind_generation& handle, minimind_output* given) {
     output.top_log_probabilities = handle.top_log_probabilities.data();
     output.top_count = handle.top_count;
   }
+  output.weights = handle.polled_weights.data();
   output.finish = finish == MINIMIND_FAILED && has_news ? MINIMIND_RUNNING : finish;
   output.conforms = handle.result.conforms;
   output.prompt_tokens = handle.task->prompt.size();
@@ -581,7 +639,10 @@ minimind_status minimind_get_facts(const minimind_model* model, minimind_facts* 
     facts.parameters = loaded.parameters();
     facts.context_length = loaded.llm().positions;
     facts.threads = loaded.llm().threads;
-    facts.has_tokenizer = loaded.llm().tokenizer.has_value();
+    const auto& tokenizer = loaded.llm().tokenizer;
+    facts.has_tokenizer = tokenizer.has_value();
+    facts.eos_token = tokenizer ? tokenizer->eos_id().value_or(-1) : -1;
+    facts.tokenizer_size = tokenizer ? tokenizer->vocab_size() : 0;
     write_structure(facts, given, "minimind_facts");
   });
 }
@@ -603,6 +664,13 @@ minimind_status minimind_load_tensors(minimind_model* model, const minimind_tens
     }
     const std::lock_guard lock(model->state->mutex);
     model->state->replace_weights([&] { model->state->loaded.load_tensors(given); });
+  });
+}
+
+minimind_status minimind_keep_texts(minimind_model* model, int keep) {
+  return guarded(model, [&] {
+    const std::lock_guard lock(model->state->mutex);
+    model->state->keep_texts = keep != 0;
   });
 }
 
@@ -755,6 +823,7 @@ void minimind_release(minimind_generation* generation) {
     const std::lock_guard lock(generation->state->mutex);
     if (generation->ended) return;
     generation->state->queue.remove(*generation->task);
+    generation->state->generations.erase(generation);
     if (generation->session) generation->session->in_use = false;
   });
   delete generation;

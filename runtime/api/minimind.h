@@ -112,14 +112,16 @@ typedef struct minimind_facts {
   size_t context_length; /* positions of a text */
   size_t threads;
   int has_tokenizer;
+  int eos_token;         /* of the tokenizer; -1: none */
+  size_t tokenizer_size; /* ids that the tokenizer has; 0 without one */
 } minimind_facts;
 
 /* Fills *facts, whose size the caller has set. Waits while another thread runs a step. */
 MINIMIND_API minimind_status minimind_get_facts(const minimind_model* model, minimind_facts* facts);
 
 /* Replaces the weights by those of another checkpoint of the same shape, opened with the same options. The tokenizer
- * stays. MINIMIND_BUSY while texts are being written; those that no step has started yet get the new weights. Sessions
- * must be rewound to 0 before they are used again. */
+ * stays. MINIMIND_BUSY while texts are being written; those that no step has started yet, and that use no session,
+ * get the new weights. Sessions must be rewound to 0 before they are used again. */
 MINIMIND_API minimind_status minimind_reload(minimind_model* model, const char* path);
 
 /* A tensor of a state dict: row-major, contiguous, in any of the names that checkpoints use. */
@@ -134,6 +136,10 @@ typedef struct minimind_tensor {
 
 /* The same from memory, which is read before the call returns. The model's LoRA files are not added. */
 MINIMIND_API minimind_status minimind_load_tensors(minimind_model* model, const minimind_tensor* tensors, size_t count);
+
+/* keep not 0: from now on, texts that are being written are not in the way of new weights. They go on with these, after
+ * the keys and values that the old weights computed; minimind_output.weights tells their tokens apart. */
+MINIMIND_API minimind_status minimind_keep_texts(minimind_model* model, int keep);
 
 /* ---- Text ---- */
 
@@ -212,15 +218,22 @@ typedef struct minimind_request {
   uint64_t seed;           /* 0; equal seeds give equal texts */
   const char* const* stop; /* any of these ends the text and is no part of it */
   size_t stop_count;
-  const char* grammar; /* GBNF that the text conforms to, or */
+  const char* grammar; /* GBNF that the text conforms to, or one of json_schema, regex and choices */
   size_t grammar_size;
-  const char* json_schema; /* a JSON Schema */
+  const char* json_schema;
   size_t json_schema_size;
-  int ignore_eos;            /* not 0: continue past the end of the text */
-  int chat;                  /* not 0: the tags of thoughts and tool calls are part of the text */
-  int log_probabilities;     /* not 0: of each token, before any step of sampling */
-  size_t top_count;          /* with them, so many of the most likely tokens, at most the vocabulary */
-  minimind_session* session; /* whose keys and values are used and continued; NULL: those of the model's own memory */
+  int ignore_eos;             /* not 0: continue past the end of the text */
+  int chat;                   /* not 0: the tags of thoughts and tool calls are part of the text */
+  int log_probabilities;      /* not 0: of each token, before any step of sampling */
+  size_t top_count;           /* with them, so many of the most likely tokens, at most the vocabulary */
+  minimind_session* session;  /* whose keys and values are used and continued; NULL: those of the model's own memory */
+  const int32_t* stop_tokens; /* end the text, too, with ignore_eos as well */
+  size_t stop_token_count;
+  size_t min_tokens; /* as many tokens are written before one that ends the text */
+  const char* regex; /* the whole text matches this regular expression, or */
+  size_t regex_size;
+  const char* const* choices; /* is one of these */
+  size_t choice_count;
 } minimind_request;
 
 MINIMIND_API void minimind_default_request(minimind_request* request, size_t size);
@@ -256,7 +269,8 @@ typedef struct minimind_output {
   int conforms;                /* once finished: 0 if the text was cut before the grammar was complete */
   size_t prompt_tokens;        /* of the prompt */
   size_t prompt_tokens_reused; /* once finished: of them, those that were known from earlier texts */
-  const char* notes; /* what the grammar does not check of a JSON Schema; "" if nothing. Valid until the release. */
+  const char* notes;     /* what the grammar does not check of a JSON Schema; "" if nothing. Valid until the release. */
+  const size_t* weights; /* [id_count], how often the model's weights had been replaced when the token was computed */
 } minimind_output;
 
 /* What is new of a text. Fills *output, whose size the caller has set; its pointers are valid until the next poll or

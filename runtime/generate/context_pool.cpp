@@ -71,12 +71,18 @@ Context* ContextPool::acquire(std::span<const std::int32_t> prompt, std::size_t 
 void ContextPool::release(Context* context) {
   const auto entry = entry_of(context);
   assert(entry != entries_.end() && entry->in_use);
+  if (entry->cleared) {
+    entries_.erase(entry);
+    bytes_ = count_bytes(false);
+    return;
+  }
   entry->in_use = false;
   entry->last_use = ++uses_;
 }
 
 void ContextPool::clear() {
   std::erase_if(entries_, [](const Entry& entry) { return !entry.in_use; });
+  for (Entry& entry : entries_) entry.cleared = true;
   bytes_ = count_bytes(false);
 }
 
@@ -102,6 +108,7 @@ ContextPool::Prefix ContextPool::best_prefix(std::span<const std::int32_t> promp
   Prefix best;
   std::size_t best_worth = 0;
   for (const Entry& entry : entries_) {
+    if (entry.cleared) continue;
     Context& context = *entry.context;
     const std::size_t size = context.common_prefix(prompt);
     if (size == 0) continue;
@@ -123,6 +130,7 @@ bool ContextPool::is_being_computed(std::span<const std::int32_t> prompt) const 
   if (prompt.empty()) return false;
   std::size_t computed = 0, to_come = 0;
   for (const Entry& entry : entries_) {
+    if (entry.cleared) continue;
     const std::size_t now = entry.context->common_prefix(prompt);
     const std::size_t later = common_prefix(entry.prompt, prompt.first(prompt.size() - 1));
     const bool grows = entry.in_use && now == entry.context->size() && now < later;

@@ -34,7 +34,8 @@ class ContextPool {
   Context* acquire(std::span<const std::int32_t> prompt, std::size_t capacity, std::size_t spare = 0);
   void release(Context* context);
 
-  // Drops all contexts that are not in use, as after the model's weights have changed.
+  // Drops all contexts, as after the model's weights have changed: those in use once they are released, and no other
+  // text takes anything of them meanwhile.
   void clear();
 
   // Of all contexts, shared ones once, when one was last acquired or dropped.
@@ -46,6 +47,7 @@ class ContextPool {
     bool in_use;
     std::uint64_t last_use;
     std::vector<std::int32_t> prompt;  // that it was acquired for
+    bool cleared = false;
   };
   struct Prefix {
     Context* context = nullptr;  // null: no context has any of it

@@ -63,6 +63,7 @@ struct Written {
   Tokens ids;
   std::string text;
   std::vector<double> log_probabilities;
+  std::vector<std::size_t> weights;
   minimind_finish finish = MINIMIND_RUNNING;
   int conforms = 0;
   std::size_t prompt_tokens_reused = 0;
@@ -73,6 +74,7 @@ inline void poll_into(Written& written, const GenerationHandle& generation) {
   output.size = sizeof output;
   ASSERT_EQ(minimind_poll(generation.get(), &output), MINIMIND_OK) << minimind_generation_error(generation.get());
   written.ids.insert(written.ids.end(), output.ids, output.ids + output.id_count);
+  written.weights.insert(written.weights.end(), output.weights, output.weights + output.id_count);
   written.text.append(output.text, output.text_size);
   if (output.log_probabilities) {
     written.log_probabilities.insert(written.log_probabilities.end(), output.log_probabilities,

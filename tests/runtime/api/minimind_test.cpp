@@ -60,6 +60,8 @@ TEST(CInterface, SaysWhatTheModelIs) {
   EXPECT_EQ(facts.vocab_size, 6400u);
   EXPECT_EQ(facts.path, demo_model);
   EXPECT_EQ(facts.has_tokenizer, 1);
+  EXPECT_EQ(facts.tokenizer_size, 6400u);
+  EXPECT_EQ(facts.eos_token, 2);
   EXPECT_GT(facts.parameters, 1'000'000u);
 }
 
@@ -189,6 +191,44 @@ TEST(CInterface, KeepsATextWithinItsSchema) {
   EXPECT_EQ(written.conforms, 1);
 }
 
+TEST(CInterface, KeepsATextWithinItsExpressionOrItsChoices) {
+  const ModelHandle model = open_model(demo_model);
+  const char* const choices[] = {"春天", "秋天"};
+  minimind_request request;
+  minimind_default_request(&request, sizeof request);
+  request.text = "n";
+  request.text_size = 1;
+  request.choices = choices;
+  request.choice_count = 2;
+  const std::string chosen = run_one(model, request).text;
+  EXPECT_TRUE(chosen == choices[0] || chosen == choices[1]) << chosen;
+  request.regex = "[0-9]{3}";
+  request.regex_size = std::strlen(request.regex);
+  minimind_generation* generation = nullptr;
+  EXPECT_EQ(minimind_submit(model.get(), &request, &generation), MINIMIND_BAD_ARGUMENT) << "two constraints";
+  request.choice_count = 0;
+  const std::string digits = run_one(model, request).text;
+  EXPECT_EQ(digits.size(), 3u);
+  EXPECT_EQ(digits.find_first_not_of("0123456789"), std::string::npos) << digits;
+}
+
+TEST(CInterface, AStopTokenEndsATextOnceItHasItsLeastTokens) {
+  const ModelHandle model = open_model(demo_model);
+  const Tokens prompt{300};
+  minimind_request request = greedy_request(prompt, 6);
+  const Tokens free = run_one(model, request).ids;
+  request.stop_tokens = &free[2];
+  request.stop_token_count = 1;
+  const Written stopped = run_one(model, request);
+  EXPECT_EQ(stopped.ids, Tokens(free.begin(), std::ranges::find(free, free[2]) + 1));
+  EXPECT_EQ(stopped.finish, MINIMIND_STOP);
+  request.min_tokens = 5;
+  EXPECT_GE(run_one(model, request).ids.size(), 5u);
+  request.min_tokens = 7;
+  minimind_generation* generation = nullptr;
+  EXPECT_EQ(minimind_submit(model.get(), &request, &generation), MINIMIND_BAD_ARGUMENT);
+}
+
 TEST(CInterface, EndsACancelledTextAndDropsAReleasedOne) {
   const GoldenCase golden = load_golden("v3-dense");
   const ModelHandle model = open_model(golden.model_path);
@@ -311,6 +351,25 @@ TEST(CInterface, ATextThatHasNotStartedGetsTheNewWeights) {
   texts.push_back(submit(model, request));
   ASSERT_EQ(minimind_reload(model.get(), other.model_path.c_str()), MINIMIND_OK) << minimind_model_error(model.get());
   EXPECT_EQ(run_all(model, texts).front().ids, run_one(expected, request).ids);
+}
+
+TEST(CInterface, TextsThatAreKeptGoOnWithTheNewWeightsAndTellTheirTokensApart) {
+  const GoldenCase golden = load_golden("v3-dense"), other = load_golden("v3-fp32");
+  const ModelHandle model = open_model(golden.model_path), expected = open_model(other.model_path);
+  ASSERT_EQ(minimind_keep_texts(model.get(), 1), MINIMIND_OK);
+  const Tokens prompt(golden.tokens.begin(), golden.tokens.begin() + 3);
+  const minimind_request request = greedy_request(prompt, 6);
+  std::vector<GenerationHandle> texts;
+  texts.push_back(submit(model, request));
+  for (int i = 0; i < 2; ++i) ASSERT_EQ(minimind_step(model.get(), nullptr), MINIMIND_OK);
+  ASSERT_EQ(minimind_reload(model.get(), other.model_path.c_str()), MINIMIND_OK) << minimind_model_error(model.get());
+  texts.push_back(submit(model, request));
+  const std::vector<Written> written = run_all(model, texts);
+  EXPECT_EQ(written[0].weights, (std::vector<std::size_t>{0, 0, 1, 1, 1, 1}));
+  EXPECT_EQ(written[1].weights, std::vector<std::size_t>(6, 1));
+  const Tokens of_the_new = run_one(expected, request).ids;
+  EXPECT_EQ(written[1].ids, of_the_new) << "nothing of the old keys and values";
+  EXPECT_EQ(run_one(model, request).ids, of_the_new);
 }
 
 TEST(CInterface, AForkedChildOfAParentWithATeamOpensAModelOfItsOwn) {

@@ -50,15 +50,14 @@ TEST(SamplingParameters, ANumberThatIsSetIsTheOneThatIsRead) {
 TEST(SamplingParameters, TheHeaderOfCAndThePackageOfPythonHaveThemAll) {
   const std::string header = contents("runtime/api/minimind.h"),
                     library = contents("tools/python/minimind_cpp/_library.py"),
-                    arguments = contents("tools/python/minimind_cpp/_arguments.py"),
-                    model = contents("tools/python/minimind_cpp/model.py"),
+                    sampling = contents("tools/python/minimind_cpp/sampling.py"),
                     functions = contents("runtime/api/functions.cpp");
   for (const GenerationParameter& parameter : generation_parameters) {
     const std::string name(parameter.name), quoted = "\"" + name + "\"";
     EXPECT_GE(count(header, name), 1u) << name;
     EXPECT_EQ(count(library, "(" + quoted + ", "), 1u) << name;
-    EXPECT_GE(count(arguments, quoted), 1u) << name;
-    EXPECT_GE(count(model, name), 1u) << name;
+    EXPECT_EQ(count(sampling, "\n    " + name + ": "), 1u) << name;
+    EXPECT_GE(count(sampling, quoted), parameter.is_number() ? 1u : 0u) << name;
     EXPECT_EQ(count(functions, "copy(request." + name + ","), parameter.is_number() ? 1u : 0u) << name;
   }
 }
@@ -108,16 +107,17 @@ TEST(SamplingParameters, TheHeaderOfCHasTheirDefaults) {
   EXPECT_EQ(checked, std::ranges::count_if(generation_parameters, &GenerationParameter::is_number));
 }
 
-TEST(SamplingParameters, ThePageOfPythonsModelHasTheirDefaults) {
-  const std::string page =
-      between(contents("tools/python/minimind_cpp/model.py"), "share the options of a text:", "seed.");
+TEST(SamplingParameters, TheClassOfPythonHasTheirDefaults) {
+  const std::string page = contents("tools/python/minimind_cpp/sampling.py");
   std::size_t checked = 0;
-  const std::regex stated(R"(([a-z_]+) \(([0-9.]*[0-9]))");
+  const std::regex stated(R"(\n    ([a-z_]+): (?:int|float) = ([0-9]+(?:\.[0-9]*[1-9])?))");
   for (std::sregex_iterator match(page.begin(), page.end(), stated), end; match != end; ++match) {
-    EXPECT_EQ(default_of((*match)[1]), (*match)[2].str()) << (*match)[1];
+    const std::optional<std::string> expected = default_of((*match)[1]);
+    if (!expected) continue;
+    EXPECT_EQ(expected, (*match)[2].str()) << (*match)[1];
     ++checked;
   }
-  EXPECT_GE(checked, 4u);
+  EXPECT_EQ(checked, std::ranges::count_if(generation_parameters, &GenerationParameter::is_number));
 }
 
 // Each member by its name: a pointer to it, or several of a type on one line.
