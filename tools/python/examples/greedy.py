@@ -18,7 +18,7 @@ from typing import List, Tuple
 sys.path.append(str(Path(__file__).resolve().parents[2] / "reference"))
 from checkpoint import names_old_way, read_tensors, twin_of  # noqa: E402
 
-from minimind_cpp import Model  # noqa: E402
+from minimind_cpp import Model, SamplingParams  # noqa: E402
 
 
 def inferred_config(path: Path, model: Model) -> dict:
@@ -60,7 +60,7 @@ def greedy_tokens(path: Path, ids: List[int], text: str, count: int) -> Tuple[Li
         case["config"] = json.loads(config.read_text()) if config.exists() else inferred_config(path, model)
     if not ids:
         ids = model.tokenizer.encode_prompt(text) if text else case["tokens"][: case["prompt_len"]]
-    (ours,) = model.rollout(ids, temperature=0, max_tokens=count, ignore_eos=True)
+    ours = model.generate(ids, SamplingParams(temperature=0, max_tokens=count, ignore_eos=True))
     return ours.ids.tolist(), twin_of(path, case).greedy(ids, count)
 
 

@@ -22,7 +22,7 @@ from typing import Iterator, List
 import torch
 from torch import Tensor
 
-from minimind_cpp import Completion, Model
+from minimind_cpp import Completion, Model, SamplingParams
 from policies import SHAPES, new_policy, save_policy
 
 SAMPLING = {"temperature": 1.0, "top_k": 0, "top_p": 1.0}  # from the policy itself
@@ -73,9 +73,8 @@ def train(
         start = time.perf_counter()
         model.load_state_dict(policy.state_dict())
         loaded = time.perf_counter()
-        completions = model.rollout(
-            prompt.numpy(), n=group, logprobs=True, max_tokens=tokens, seed=step * group, ignore_eos=compare, **SAMPLING
-        )
+        params = SamplingParams(n=group, logprobs=0, max_tokens=tokens, seed=step * group, ignore_eos=compare, **SAMPLING)
+        completions = model.generate_batch([prompt.numpy()], params)
         rolled_out = time.perf_counter()
         if compare:
             pytorch_rollout(policy, prompt, group, tokens)

@@ -15,7 +15,7 @@ import numpy as np
 from lm_eval.api.model import TemplateLM
 from lm_eval.utils import get_rolling_token_windows, make_disjoint_window, make_table
 
-from minimind_cpp import Model
+from minimind_cpp import Model, SamplingParams
 
 
 class MiniMindLM(TemplateLM):
@@ -54,16 +54,16 @@ class MiniMindLM(TemplateLM):
         return totals
 
     def generate_until(self, requests: List[Any], disable_tqdm: bool = False) -> List[str]:
-        results = self.model.batch(
-            {
-                "prompt": self.tok_encode(context),
-                "stop": options.get("until") or [],
-                "max_tokens": options.get("max_gen_toks", 256),
-                "temperature": options.get("temperature", 1.0) if options.get("do_sample") else 0,
-            }
-            for context, options in (request.args for request in requests)
-        )
-        return [result["text"] for result in results]
+        contexts, options = zip(*(request.args for request in requests))
+        params = [
+            SamplingParams(
+                stop=each.get("until") or [],
+                max_tokens=each.get("max_gen_toks", 256),
+                temperature=each.get("temperature", 1.0) if each.get("do_sample") else 0,
+            )
+            for each in options
+        ]
+        return [written.text for written in self.model.generate_batch(map(self.tok_encode, contexts), params)]
 
 
 def main() -> None:

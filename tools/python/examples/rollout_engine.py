@@ -18,7 +18,7 @@ import torch
 from torch import Tensor
 from torch.nn.utils.rnn import pad_sequence
 
-from minimind_cpp import Model
+from minimind_cpp import Model, SamplingParams
 
 
 @dataclass
@@ -50,11 +50,11 @@ class RolloutEngine:
         self, prompt_ids: Tensor, attention_mask: Tensor, num_generations: int, max_new_tokens: int, temperature: float = 0.8
     ) -> RolloutResult:
         prompts = [ids[mask.bool()].int().cpu().numpy() for ids, mask in zip(prompt_ids, attention_mask)]
-        groups = self.model.rollout(
-            prompts, n=num_generations, logprobs=True, temperature=temperature, max_tokens=max_new_tokens,
+        params = SamplingParams(
+            n=num_generations, logprobs=0, temperature=temperature, max_tokens=max_new_tokens,
             seed=int(torch.randint(2**62, ())), **self.sampling,
         )  # fmt: skip
-        pairs = [(torch.from_numpy(prompt), text) for prompt, group in zip(prompts, groups) for text in group]
+        pairs = [(torch.from_numpy(prompts[text.index]), text) for text in self.model.generate_batch(prompts, params)]
         written = [torch.from_numpy(text.ids) for _, text in pairs]
         return RolloutResult(
             output_ids=self._padded([torch.cat(both) for both in zip((prompt for prompt, _ in pairs), written)], prompt_ids),

@@ -5,7 +5,7 @@ from __future__ import annotations
 import os
 import sys
 
-from minimind_cpp._files import PROGRAM
+from minimind_cpp._library import PROGRAM
 
 
 def main() -> None:

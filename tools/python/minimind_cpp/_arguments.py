@@ -89,16 +89,6 @@ def id_array(ids: Ids, name: str) -> npt.NDArray[np.int32]:
     return np.ascontiguousarray(array, np.int32)
 
 
-def id_arrays(ids: Any, name: str) -> Tuple[List[npt.NDArray[np.int32]], bool]:
-    """The arrays of one prompt or of several, and whether they are several."""
-    try:
-        several = len(ids) > 0 and np.ndim(ids[0]) > 0
-    except (TypeError, KeyError):
-        expected = "a list or array of token ids, or a list of these"
-        raise TypeError(f"{name} is of type {type(ids).__name__}, expected {expected}") from None
-    return [id_array(each, name) for each in (ids if several else [ids])], several
-
-
 def pointer(array: npt.NDArray[Any], element: Any) -> Any:
     return array.ctypes.data_as(ctypes.POINTER(element))
 
@@ -120,62 +110,3 @@ def check_messages(messages: object) -> None:
 
 def strings(values: Sequence[bytes]) -> Any:
     return (ctypes.c_char_p * len(values))(*values)
-
-
-NUMBERS = (
-    "temperature", "top_p", "min_p", "typical_p", "repeat_penalty", "presence_penalty", "frequency_penalty",
-    "dry_multiplier", "dry_base",
-)  # fmt: skip
-COUNTS = ("max_tokens", "top_k", "dry_allowed_length", "dry_penalty_last_n")
-OTHERS = ("logit_bias", "stop", "grammar", "json_schema", "ignore_eos", "seed")
-
-
-def fill_bias(request: c.Request, biases: Mapping[int, float]) -> None:
-    if not isinstance(biases, Mapping):
-        raise TypeError(f"logit_bias is of type {type(biases).__name__}, expected a dict of token ids and numbers")
-    entries = [
-        c.LogitBias(count(token, "a token of logit_bias", most=2**31 - 1), number(bias, "logit_bias"))
-        for token, bias in biases.items()
-    ]
-    request.logit_bias = (c.LogitBias * len(entries))(*entries)
-    request.logit_bias_count = len(entries)
-
-
-def fill_stop(request: c.Request, stop: Union[str, Sequence[str]]) -> None:
-    stops = [stop] if isinstance(stop, str) else elements(stop, "stop", "text or a list of texts")
-    texts = [name_bytes(text, "stop") for text in stops]
-    request.stop = strings(texts)
-    request.stop_count = len(texts)
-
-
-def fill_grammar(request: c.Request, grammar: Optional[str], json_schema: Any) -> None:
-    if grammar is not None:
-        request.grammar = text_bytes(grammar, "grammar")
-        request.grammar_size = len(request.grammar)
-    if json_schema is not None:
-        is_text = isinstance(json_schema, str)
-        schema = text_bytes(json_schema, "json_schema") if is_text else json_bytes(json_schema, "json_schema")
-        request.json_schema = schema
-        request.json_schema_size = len(schema)
-
-
-def request_of(options: Mapping[str, Any], seed: int) -> c.Request:
-    """The request for these options, without a prompt."""
-    request = c.Request()
-    c.library.minimind_default_request(ctypes.byref(request), ctypes.sizeof(request))
-    for name, value in options.items():
-        if name in NUMBERS:
-            setattr(request, name, number(value, name))
-        elif name in COUNTS:
-            setattr(request, name, count(value, name))
-        elif name not in OTHERS:
-            known = ", ".join(sorted(NUMBERS + COUNTS + OTHERS))
-            raise TypeError(f"{name} is not an option of a text, expected one of {known}")
-    if options.get("logit_bias") is not None:
-        fill_bias(request, options["logit_bias"])
-    if options.get("stop") is not None:
-        fill_stop(request, options["stop"])
-    fill_grammar(request, options.get("grammar"), options.get("json_schema"))
-    request.ignore_eos = bool(options.get("ignore_eos"))
-    request.seed = seed
-    return request

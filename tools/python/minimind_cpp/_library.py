@@ -1,14 +1,20 @@
-"""libminimind.so: its structures and functions as runtime/api/minimind.h declares them, and its failures as exceptions."""
+"""libminimind.so: its structures and functions as runtime/api/minimind.h declares them, and its failures as exceptions.
+
+The library, the program and the bundled poet are in the package as a wheel has them, or where `make` builds them in the checkout
+that the package is part of.
+"""
 
 from __future__ import annotations
 
 import ctypes
 import os
+import pathlib
 from ctypes import POINTER, c_char_p, c_double, c_float, c_int, c_int32, c_size_t, c_uint64, c_void_p
 
-from minimind_cpp import _files
-
 ABI = 1
+
+PACKAGE = pathlib.Path(__file__).resolve().parent
+CHECKOUT = PACKAGE.parents[2]
 
 OK, BAD_ARGUMENT, NOT_FOUND, BAD_INPUT, NO_TOKENIZER, TOO_SMALL, BUSY, INTERRUPTED, OUT_OF_MEMORY, INTERNAL = range(10)
 EXCEPTIONS = {
@@ -76,6 +82,8 @@ class Facts(Structure):
         ("context_length", c_size_t),
         ("threads", c_size_t),
         ("has_tokenizer", c_int),
+        ("eos_token", c_int),
+        ("tokenizer_size", c_size_t),
     ]
 
 
@@ -128,6 +136,13 @@ class Request(Structure):
         ("log_probabilities", c_int),
         ("top_count", c_size_t),
         ("session", c_void_p),
+        ("stop_tokens", POINTER(c_int32)),
+        ("stop_token_count", c_size_t),
+        ("min_tokens", c_size_t),
+        ("regex", c_char_p),
+        ("regex_size", c_size_t),
+        ("choices", POINTER(c_char_p)),
+        ("choice_count", c_size_t),
     ]
 
 
@@ -147,6 +162,7 @@ class Output(Structure):
         ("prompt_tokens", c_size_t),
         ("prompt_tokens_reused", c_size_t),
         ("notes", c_char_p),
+        ("weights", POINTER(c_size_t)),
     ]
 
 
@@ -164,6 +180,7 @@ SIGNATURES = {
     "get_facts": (c_int, [c_void_p, POINTER(Facts)]),
     "reload": (c_int, [c_void_p, c_char_p]),
     "load_tensors": (c_int, [c_void_p, POINTER(Tensor), c_size_t]),
+    "keep_texts": (c_int, [c_void_p, c_int]),
     "encode": (c_int, [c_void_p, c_char_p, c_size_t, c_int, POINTER(c_int32), c_size_t, POINTER(c_size_t)]),
     "decode": (c_int, [c_void_p, POINTER(c_int32), c_size_t, c_int, c_char_p, c_size_t, POINTER(c_size_t)]),
     "render": (c_int, [c_void_p, c_char_p, c_size_t, c_char_p, c_size_t, POINTER(c_size_t)]),
@@ -185,6 +202,14 @@ SIGNATURES = {
     "cancel": (None, [c_void_p]),
     "release": (None, [c_void_p]),
     "generation_error": (c_char_p, [c_void_p]),
+    "session_open": (c_int, [c_void_p, c_size_t, POINTER(c_void_p)]),
+    "session_run": (c_int, [c_void_p, POINTER(c_int32), c_size_t, c_size_t, POINTER(c_float), c_size_t]),
+    "session_ids": (c_int, [c_void_p, POINTER(c_int32), c_size_t, POINTER(c_size_t)]),
+    "session_rewind": (c_int, [c_void_p, c_size_t]),
+    "session_save": (c_int, [c_void_p, c_char_p]),
+    "session_load": (c_int, [c_void_p, c_char_p]),
+    "session_close": (None, [c_void_p]),
+    "session_error": (c_char_p, [c_void_p]),
     "answer_open": (c_int, [c_char_p, c_size_t, POINTER(c_void_p), POINTER(Error)]),
     "answer_push": (c_int, [c_void_p, c_char_p, c_size_t, c_int, POINTER(c_char_p), POINTER(c_size_t)]),
     "answer_close": (None, [c_void_p]),
@@ -192,9 +217,20 @@ SIGNATURES = {
 }
 
 
+def _first(*files: pathlib.Path) -> pathlib.Path:
+    """The first that exists, otherwise the last."""
+    return next((file for file in files if file.exists()), files[-1])
+
+
+PROGRAM = _first(PACKAGE / "minimind", CHECKOUT / "minimind")
+DEMO = _first(*(folder / "weights" / "demo" / "model.pth" for folder in (PACKAGE, CHECKOUT)))
+
+
 def _find() -> str:
     """That of the package, unless MINIMIND_LIBRARY names another; else the system's."""
-    return os.environ.get("MINIMIND_LIBRARY") or _files.library(f"libminimind.so.{ABI}")
+    name = f"libminimind.so.{ABI}"
+    file = _first(PACKAGE / name, CHECKOUT / "build" / "release" / name)
+    return os.environ.get("MINIMIND_LIBRARY") or (str(file) if file.exists() else name)
 
 
 def _load() -> ctypes.CDLL:

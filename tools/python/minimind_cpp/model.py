@@ -1,14 +1,10 @@
-"""A model, and the texts that it writes."""
+"""A model, which writes texts and computes logits and scores."""
 
 from __future__ import annotations
 
-import collections
 import contextlib
 import ctypes
-import functools
 import itertools
-import json
-import logging
 import os
 import secrets
 import sys
@@ -17,15 +13,15 @@ from typing import (
     TYPE_CHECKING,
     Any,
     Callable,
-    Deque,
     Dict,
     Iterable,
     Iterator,
     List,
     Mapping,
-    NamedTuple,
     Optional,
     Sequence,
+    Sized,
+    Tuple,
     Union,
     overload,
 )
@@ -40,54 +36,38 @@ from minimind_cpp._arguments import (
     count,
     elements,
     id_array,
-    id_arrays,
     json_bytes,
     name_bytes,
     path_bytes,
     pointer,
-    request_of,
     strings,
 )
-from minimind_cpp._files import DEMO
 from minimind_cpp._tensors import tensors_of
+from minimind_cpp.completion import Chat, Completion, Stream, Text, logger, reader_of_answer
+from minimind_cpp.sampling import SamplingParams
+from minimind_cpp.session import Session
 from minimind_cpp.tokenizer import Tokenizer
 
 if TYPE_CHECKING:
-    from typing import Literal
-
-    Prompt = Union[str, Ids]
+    Prompt = Union[str, Ids, Chat]
     Path = Union[str, "os.PathLike[str]"]
 
-logger = logging.getLogger("minimind_cpp")
-
 MOST_STEPS_WITHOUT_POLL = 64
-
-
-class Completion(NamedTuple):
-    """A sampled text as token ids."""
-
-    ids: npt.NDArray[np.int32]  # [T], as sampled, with the token that ended the text
-    log_probabilities: Optional[npt.NDArray[np.float64]]  # [T], base e, of the untouched logits; None unless requested
-    finish_reason: str  # "stop", "length" or "cancelled"
+DEFAULTS = SamplingParams()
 
 
 class Model:
     """A checkpoint of MiniMind: .pth, .pt, .bin, .safetensors, .gguf or a Hugging Face folder. Without one, the bundled poet.
 
         with Model("out/full_sft_768.pth", lora=["lora_medical_768.pth:0.8"], type="q8_0") as model:
-            print(model.generate("秦始皇的功绩包括"))
+            print(model.generate("秦始皇的功绩包括", SamplingParams(temperature=0)).text)
 
     lora: "FILE" or "FILE:SCALE". type: how the weights are held, e.g. "f16", "q8_0" or "q4_k"; an error about another names all.
     As stored unless given, which is exact. kv_type: of keys and values, "f32", "f16" or "q8_0". parallel: how many texts are
     written at once; others wait. kv_memory: bytes that keys and values of all texts may take; half of the free memory unless
-    given.
+    given. session_files: sessions can be saved and loaded, for which opening reads all weights once more.
 
-    `generate`, `generate_batch`, `chat` and `rollout` share the options of a text: max_tokens (512), temperature (0.85; 0 takes
-    the largest logit), top_k (50), top_p (0.95), min_p, typical_p, repeat_penalty, presence_penalty, frequency_penalty,
-    dry_multiplier, dry_base, dry_allowed_length, dry_penalty_last_n, logit_bias ({id: bias}), stop (text or texts), grammar
-    (GBNF), json_schema (text or dict), ignore_eos and seed. Equal seeds give equal texts; without one it is random. Text i of
-    several has the seed plus i.
-
+    A prompt is text, which follows bos_token as in MiniMind's scripts, token ids, to which nothing is added, or a Chat.
     Any number of threads may use a model. It cannot cross a fork. Memory is freed by close(), at the end of `with`, or with
     the last reference.
     """
@@ -111,6 +91,7 @@ class Model:
         context_length: Optional[int] = None,
         parallel: int = 16,
         kv_memory: Optional[int] = None,
+        session_files: bool = False,
     ) -> None:
         self._pointer = ctypes.c_void_p()
         self._process = os.getpid()
@@ -138,9 +119,10 @@ class Model:
         for name, value in counts.items():
             if value is not None:
                 setattr(options, name, count(value, name, 1))
+        options.session_files = bool(session_files)
         error = c.Error()
         status = c.library.minimind_open(
-            path_bytes(DEMO if path is None else path, "path"), ctypes.byref(options), ctypes.byref(self._pointer), ctypes.byref(error)
+            path_bytes(c.DEMO if path is None else path, "path"), ctypes.byref(options), ctypes.byref(self._pointer), ctypes.byref(error)
         )
         if status != c.OK:
             raise c.exception_of(status, error.message)
@@ -156,6 +138,9 @@ class Model:
         self.parameters: int = facts.parameters
         self.context_length: int = facts.context_length
         self.threads: int = facts.threads
+        self.weights = 0  # how often they have been replaced
+        self._eos_token: int = facts.eos_token
+        self._tokenizer_size: int = facts.tokenizer_size
         self._log_notes(facts)
 
     # ---- Lifetime ----
@@ -244,153 +229,77 @@ class Model:
         """The tokenizer and the chat template. It keeps the model in memory, not the other way round."""
         return Tokenizer(self)
 
-    @overload
-    def generate(self, prompt: "Prompt", *, stream: "Literal[False]" = False, **options: Any) -> str: ...
-    @overload
-    def generate(self, prompt: "Prompt", *, stream: "Literal[True]", **options: Any) -> Iterator[str]: ...
-    @overload
-    def generate(self, prompt: "Prompt", *, stream: bool, **options: Any) -> Union[str, Iterator[str]]: ...
-    def generate(self, prompt: "Prompt", *, stream: bool = False, **options: Any) -> Union[str, Iterator[str]]:
-        """Continues a text, after bos_token as MiniMind's scripts do, or ids, to which nothing is added.
+    def generate(
+        self, prompt: "Prompt", params: SamplingParams = DEFAULTS, *, session: Optional[Session] = None
+    ) -> Completion:
+        """Continues one prompt. With a session, of the prompt only what the session lacks is computed."""
+        text = self._start(prompt, params, session)
+        try:
+            while not text.ended:
+                self._step()
+                text.poll()
+        finally:
+            text.release()
+        return text.completion()
 
-        With `stream`, an iterator of pieces of text. To leave it early drops the text.
+    @overload
+    def stream(
+        self, prompt: Chat, params: SamplingParams = DEFAULTS, *, session: Optional[Session] = None
+    ) -> Stream[Dict[str, Any]]: ...
+    @overload
+    def stream(
+        self, prompt: Union[str, Ids], params: SamplingParams = DEFAULTS, *, session: Optional[Session] = None
+    ) -> Stream[str]: ...
+    def stream(
+        self, prompt: "Prompt", params: SamplingParams = DEFAULTS, *, session: Optional[Session] = None
+    ) -> Stream[Any]:
+        """The same as it is written: pieces of text, or OpenAI's deltas of the answer to a Chat."""
+        return Stream(self._start(prompt, params, session))
+
+    def chat(
+        self,
+        messages: Sequence[Mapping[str, Any]],
+        params: SamplingParams = DEFAULTS,
+        *,
+        tools: Optional[Sequence[Mapping[str, Any]]] = None,
+        thinking: Optional[bool] = None,
+        plain_content: bool = False,
+    ) -> Completion:
+        """Answers a Chat of these messages: `message` of the completion is the next one."""
+        return self.generate(Chat(messages, tools, thinking, plain_content), params)
+
+    def generate_batch(
+        self, prompts: Iterable["Prompt"], params: Union[SamplingParams, Iterable[SamplingParams]] = DEFAULTS
+    ) -> List[Completion]:
+        """Continues many prompts at once, each as `generate` would alone: params.n texts of the first, then of the second, ...
+
+        params: for all prompts, or one for each. A prompt of several texts is computed once.
         """
-        self.tokenizer.encode("")  # text needs one
-        text = self._submit(self._prompt(prompt), options)
-        pieces = (piece for piece, _, _ in self._run(text))
-        return pieces if stream else "".join(pieces)
+        return list(self.iterate_batch(prompts, params, in_order=True))
 
-    def generate_batch(self, prompts: Iterable["Prompt"], **options: Any) -> List[str]:
-        """Continues many texts at once, each as `generate` would alone. The texts in the order of their prompts."""
-        if isinstance(prompts, str):
-            raise TypeError("prompts is of type str, expected a list of prompts")
-        self.tokenizer.encode("")
-        ids = [self._prompt(prompt) for prompt in elements(prompts, "prompts", "a list of prompts")]
-        options = _with_seed(options)
-        return [
-            written.text
-            for written in self._run_many(functools.partial(self._submit, each, options, i) for i, each in enumerate(ids))
-        ]
+    def iterate_batch(
+        self,
+        prompts: Iterable["Prompt"],
+        params: Union[SamplingParams, Iterable[SamplingParams]] = DEFAULTS,
+        *,
+        in_order: bool = False,
+    ) -> Iterator[Completion]:
+        """The same as an iterator, which yields texts as they end, unless in_order: `index` says which prompt they continue.
 
-    def batch(self, requests: Iterable[Mapping[str, Any]], **options: Any) -> Iterator[Dict[str, Any]]:
-        """Answers many requests at once, each with options of its own. Yields the results in the order of the requests.
-
-        A request is {"prompt": text or ids, ...} or {"messages": [...], "tools": [...], "thinking": ..., "plain_content": ...,
-        ...} with options of a text; `options` are those of requests that do not say. A result is {"text": ...}, or {"message": ...} for messages, with
-        finish_reason, prompt_tokens and tokens; {"error": ...} for a request that cannot be answered. Requests are read as
-        texts end, so that there may be any number of them.
+        Prompts are read as texts end, so that there may be any number of them. To leave the iterator early drops the texts.
         """
-        self.tokenizer.encode("")
-        options = _with_seed(options)
-        numbered = enumerate(elements(requests, "requests", "a list of dicts"))
-        submits = (functools.partial(self._submit_request, request, options, i) for i, request in numbered)
-        return (written.result() for written in self._run_many(submits, keep_errors=True))
-
-    def _submit_request(self, request: Mapping[str, Any], options: Mapping[str, Any], index: int) -> "_Text":
-        if not isinstance(request, Mapping):
-            raise TypeError(f"the request is of type {type(request).__name__}, expected a dict")
-        given = dict(request)
-        if ("prompt" in given) == ("messages" in given):
-            raise ValueError("the request has " + ("both" if "prompt" in given else "none") + ", expected prompt or messages")
-        index = 0 if "seed" in given else index
-        if "prompt" in given:
-            return self._submit(self._prompt(given.pop("prompt")), {**options, **given}, index)
-        messages, tools, thinking = given.pop("messages"), given.pop("tools", None), given.pop("thinking", None)
-        plain_content = given.pop("plain_content", False)
-        return self._submit_chat(messages, tools, thinking, plain_content, {**options, **given}, index)
-
-    @overload
-    def chat(
-        self,
-        messages: Sequence[Mapping[str, Any]],
-        *,
-        tools: Optional[Sequence[Mapping[str, Any]]] = None,
-        thinking: Optional[bool] = None,
-        plain_content: bool = False,
-        stream: "Literal[False]" = False,
-        **options: Any,
-    ) -> Dict[str, Any]: ...
-    @overload
-    def chat(
-        self,
-        messages: Sequence[Mapping[str, Any]],
-        *,
-        tools: Optional[Sequence[Mapping[str, Any]]] = None,
-        thinking: Optional[bool] = None,
-        plain_content: bool = False,
-        stream: "Literal[True]",
-        **options: Any,
-    ) -> Iterator[Dict[str, Any]]: ...
-    @overload
-    def chat(
-        self,
-        messages: Sequence[Mapping[str, Any]],
-        *,
-        tools: Optional[Sequence[Mapping[str, Any]]] = None,
-        thinking: Optional[bool] = None,
-        plain_content: bool = False,
-        stream: bool,
-        **options: Any,
-    ) -> Union[Dict[str, Any], Iterator[Dict[str, Any]]]: ...
-    def chat(
-        self,
-        messages: Sequence[Mapping[str, Any]],
-        *,
-        tools: Optional[Sequence[Mapping[str, Any]]] = None,
-        thinking: Optional[bool] = None,
-        plain_content: bool = False,
-        stream: bool = False,
-        **options: Any,
-    ) -> Union[Dict[str, Any], Iterator[Dict[str, Any]]]:
-        """Answers OpenAI's messages: {"role": "assistant", "content": ..., "reasoning_content": ..., "tool_calls": [...]}.
-
-        The last two are there if the model wrote some. With `stream`, an iterator of OpenAI's deltas. thinking: on, off,
-        or as the chat template decides. plain_content: messages and tools are ordinary text, also where they spell control
-        tokens such as <|im_end|>, which otherwise a user can write, as in transformers.
-        """
-        text = self._submit_chat(messages, tools, thinking, plain_content, options)
-        deltas = self._deltas(text)
-        return deltas if stream else _message_of(deltas)
-
-    def _submit_chat(
-        self,
-        messages: Any,
-        tools: Any,
-        thinking: Optional[bool],
-        plain_content: bool,
-        options: Mapping[str, Any],
-        index: int = 0,
-    ) -> "_Text":
-        check_messages(messages)
-        conversation = json_bytes(messages, "messages")
-        functions = json_bytes(tools, "tools") if tools else None
-        chat = (conversation, len(conversation), functions, len(functions or b""), -1 if thinking is None else int(bool(thinking)))
-        prompt = self._text(
-            lambda model, buffer, capacity, size: c.library.minimind_chat_prompt(model, *chat, buffer, capacity, size),
-            2 * len(conversation) + 2 * len(functions or b"") + 4096,
-        )
-        plain = options.get("grammar") is not None or options.get("json_schema") is not None
-        if plain and prompt.rstrip().endswith("<think>"):
-            raise ValueError("the grammar is for the answer, but the prompt starts a thought; give thinking=False")
-        ids = self._chat_ids(chat, prompt) if plain_content else self.tokenizer.encode(prompt)
-        text = self._submit(id_array(ids, "ids"), options, index, chat=True)
-        text.answer = _PlainAnswer() if plain else _Answer(prompt)
-        return text
-
-    def _chat_ids(self, chat: Any, prompt: str) -> Any:
-        ids = np.empty(len(prompt.encode()) + 64, np.int32)  # a token has at least a byte
-        size = ctypes.c_size_t()
-        with self._use() as model:
-            self._check(
-                c.library.minimind_chat_ids(model, *chat, 1, pointer(ids, ctypes.c_int32), len(ids), ctypes.byref(size))
-            )
-        return ids[: size.value]
-
-    def _deltas(self, text: "_Text") -> Iterator[Dict[str, Any]]:
-        assert text.answer is not None
-        for piece, _, _ in self._run(text):
-            yield from text.answer.push(piece)
-        yield from text.answer.push("", last=True)
+        if isinstance(prompts, (str, Chat)):
+            raise TypeError(f"prompts is of type {type(prompts).__name__}, expected a list of prompts")
+        numbered = enumerate(elements(prompts, "prompts", "a list of prompts"))
+        if isinstance(params, SamplingParams):
+            seed = secrets.randbits(63) if params.seed is None else params.seed
+            numbered_texts = self._start_all(((i, prompt, params) for i, prompt in numbered), itertools.count(seed))
+        else:
+            if isinstance(prompts, Sized) and isinstance(params, Sized) and len(prompts) != len(params):
+                raise ValueError(f"params has {len(params)} elements, expected {len(prompts)}, one for each prompt")
+            each = iter(elements(params, "params", "SamplingParams, or a list of one for each prompt"))
+            numbered_texts = self._start_all(((i, prompt, _next(each, i)) for i, prompt in numbered), None)
+        return self._run_many(numbered_texts, in_order)
 
     # ---- Numbers ----
 
@@ -401,60 +310,52 @@ class Model:
         self._compute(c.library.minimind_logits, array, logits, ctypes.c_float)
         return logits
 
-    def score(self, text: "Prompt") -> npt.NDArray[np.float64]:
-        """The log-probability (base e) of each token of a text after those before it, float64 [T].
+    @overload
+    def score(self, text: Union[str, Ids]) -> npt.NDArray[np.float64]: ...
+    @overload
+    def score(self, text: List[str]) -> List[npt.NDArray[np.float64]]: ...
+    def score(self, text: Any) -> Any:
+        """The log-probability (base e) of each token of a text after those before it, float64 [T]; a list of them for a list.
 
         A text follows bos_token, so that its first token has one as well. The first of given ids has none: NaN.
         """
-        ids = self._prompt(text)
+        if not isinstance(text, str) and len(text) > 0 and isinstance(text[0], str):
+            return [self.score(each) for each in text]
+        ids = id_array(self.tokenizer.encode_prompt(text) if isinstance(text, str) else text, "text")
         scores = np.full(len(ids), np.nan)
         self._compute(c.library.minimind_score, ids, scores[1:], ctypes.c_double)
         if not isinstance(text, str):
             return scores
         return scores[len(ids) - len(self.tokenizer.encode(text)) :]
 
-    @overload
-    def rollout(self, prompt_ids: Ids, n: int = 1, logprobs: bool = False, **options: Any) -> List[Completion]: ...
-    @overload
-    def rollout(
-        self, prompt_ids: Sequence[Ids], n: int = 1, logprobs: bool = False, **options: Any
-    ) -> List[List[Completion]]: ...
-    def rollout(
-        self, prompt_ids: Union[Ids, Sequence[Ids]], n: int = 1, logprobs: bool = False, **options: Any
-    ) -> Union[List[Completion], List[List[Completion]]]:
-        """Samples n texts for a prompt of ids [T], or for each of several prompts: [n] or [prompts][n] Completions.
+    def session(self, capacity: int = 0) -> Session:
+        """An empty session for up to `capacity` tokens; 0: the context length."""
+        return Session(self, capacity)
 
-        Their log-probabilities are those of the untouched logits, as a trainer computes them: temperature, top_p and top_k
-        do not change them, so that temperature=1, top_p=1, top_k=0 samples by exactly these.
-        """
-        count(n, "n", 1)
-        prompts, several = id_arrays(prompt_ids, "prompt_ids")
-        texts = [prompt for prompt in prompts for _ in range(n)]
-        options = _with_seed(options)
-        submits = (functools.partial(self._submit, ids, options, i, logprobs=logprobs) for i, ids in enumerate(texts))
-        written = [text.completion(logprobs) for text in self._run_many(submits)]
-        groups = [written[i : i + n] for i in range(0, len(written), n)]
-        return groups if several else groups[0]
-
-    def reload(self, path: "Path") -> None:
+    def reload(self, path: "Path", *, keep_texts: bool = False) -> None:
         """Replaces the weights by those of another checkpoint of the same shape, opened with the same options.
 
-        Raises RuntimeError while texts are being written.
+        Raises RuntimeError while texts are being written, unless these are to be kept: they go on with the new weights after
+        the keys and values of the old ones, and Completion.weights tells their tokens apart.
         """
-        with self._use() as model:
-            self._check(c.library.minimind_reload(model, path_bytes(path, "path")))
+        self._replace(keep_texts, c.library.minimind_reload, path_bytes(path, "path"))
         self._log_notes(self._facts())
 
-    def load_state_dict(self, state_dict: Mapping[str, Any]) -> None:
-        """Replaces the weights by those of a state dict of PyTorch tensors or numpy arrays, without a file in between.
+    def load_state_dict(self, state_dict: Mapping[str, Any], *, keep_texts: bool = False) -> None:
+        """Replaces the weights as `reload` does, by those of a state dict, without a file in between.
 
-        float32, float16 or bfloat16, under any of MiniMind's names. LoRA files that the model was opened with are not
-        added again. Raises RuntimeError while texts are being written.
+        Dense tensors of PyTorch or numpy arrays, float32, float16 or bfloat16, under any of MiniMind's names. LoRA files that
+        the model was opened with are not added again. An adapter of PEFT must be merged: call merge_adapter() first.
         """
         tensors, owners = tensors_of(state_dict)
-        with self._use() as model:
-            self._check(c.library.minimind_load_tensors(model, tensors, len(tensors)))
+        self._replace(keep_texts, c.library.minimind_load_tensors, tensors, len(tensors))
         del owners
+
+    def _replace(self, keep_texts: bool, replace: Callable[..., int], *arguments: Any) -> None:
+        with self._use() as model:
+            self._check(c.library.minimind_keep_texts(model, keep_texts))
+            self._check(replace(model, *arguments))
+            self.weights += 1
 
     def _compute(self, function: Any, ids: npt.NDArray[np.int32], output: npt.NDArray[Any], element: Any) -> None:
         """Calls minimind_logits or minimind_score on another thread, so that this one can be interrupted by Ctrl-C."""
@@ -485,55 +386,88 @@ class Model:
 
     # ---- Texts that are being written ----
 
-    def _prompt(self, prompt: "Prompt") -> npt.NDArray[np.int32]:
-        return id_array(self.tokenizer.encode_prompt(prompt) if isinstance(prompt, str) else prompt, "prompt")
+    def _read(self, prompt: "Prompt") -> Tuple[npt.NDArray[np.int32], Optional[str]]:
+        """The ids of a prompt, and the text of a rendered Chat."""
+        if isinstance(prompt, str):
+            return id_array(self.tokenizer.encode_prompt(prompt), "prompt"), None
+        if isinstance(prompt, Chat):
+            return self._read_chat(prompt)
+        return id_array(prompt, "prompt"), None
+
+    def _read_chat(self, chat: Chat) -> Tuple[npt.NDArray[np.int32], str]:
+        check_messages(chat.messages)
+        messages = json_bytes(chat.messages, "messages")
+        tools = json_bytes(chat.tools, "tools") if chat.tools else None
+        thinking = -1 if chat.thinking is None else int(bool(chat.thinking))
+        given = (messages, len(messages), tools, len(tools or b""), thinking)
+        prompt = self._text(
+            lambda model, buffer, capacity, size: c.library.minimind_chat_prompt(model, *given, buffer, capacity, size),
+            2 * len(messages) + 2 * len(tools or b"") + 4096,
+        )
+        ids = np.empty(len(prompt.encode()) + 64, np.int32)  # a token has at least a byte
+        size = ctypes.c_size_t()
+        with self._use() as model:
+            self._check(
+                c.library.minimind_chat_ids(
+                    model, *given, bool(chat.plain_content), pointer(ids, ctypes.c_int32), len(ids), ctypes.byref(size)
+                )
+            )
+        return ids[: size.value], prompt
+
+    def _start(self, prompt: "Prompt", params: SamplingParams, session: Optional[Session]) -> Text:
+        if not isinstance(params, SamplingParams):
+            raise TypeError(f"params is of type {type(params).__name__}, expected SamplingParams")
+        if params.n != 1:
+            raise ValueError(f"n is {params.n}, expected 1 of a single text; generate_batch writes several")
+        seed = secrets.randbits(63) if params.seed is None else params.seed
+        return self._submit(*self._read(prompt), params, seed, 0, session)
+
+    def _start_all(
+        self, prompts: Iterable[Tuple[int, "Prompt", SamplingParams]], shared_seeds: Optional[Iterator[int]]
+    ) -> Iterator[Text]:
+        """Submits params.n texts of each prompt. Without shared seeds, those of a prompt are counted from its own."""
+        for index, prompt, params in prompts:
+            own = secrets.randbits(63) if params.seed is None else params.seed
+            seeds = shared_seeds or itertools.count(own)
+            ids, rendered = self._read(prompt)
+            for seed in itertools.islice(seeds, params.n):
+                yield self._submit(ids, rendered, params, seed, index)
 
     def _submit(
-        self, ids: npt.NDArray[np.int32], options: Mapping[str, Any], index: int = 0, chat: bool = False, logprobs: bool = False
-    ) -> "_Text":
-        seed = options.get("seed")
-        seed = secrets.randbits(63) if seed is None else count(seed, "seed", 0, 2**64 - 1)
-        request = request_of(options, (seed + index) % 2**64)
+        self, ids: npt.NDArray[np.int32], rendered: Optional[str], params: SamplingParams, seed: int, index: int,
+        session: Optional[Session] = None,
+    ) -> Text:  # fmt: skip
+        request = params._request(seed % 2**64)
         request.ids, request.id_count = pointer(ids, ctypes.c_int32), len(ids)
-        request.chat, request.log_probabilities = chat, logprobs
-        text = _Text(self)
+        request.chat = rendered is not None
+        request.session = session._pointer if session else None
+        text = Text(self, index, None if rendered is None else reader_of_answer(rendered, params.constrains))
         with self._use() as model:
             self._check(c.library.minimind_submit(model, ctypes.byref(request), ctypes.byref(text.pointer)))
         return text
 
-    def _run(self, text: "_Text") -> Iterator[Any]:
-        """Steps until the text has ended. Yields what is new: (text, ids, log-probabilities)."""
-        try:
-            while text.finish == c.RUNNING:
-                self._step()
-                yield text.poll()
-        finally:
-            text.release()
-
-    def _run_many(self, submits: Iterable[Callable[[], "_Text"]], keep_errors: bool = False) -> Iterator["_Written"]:
-        """Yields what all texts wrote, in their order. Only as many are submitted at once as keep the model busy.
-
-        With keep_errors, a text that fails has an error; otherwise it is raised.
-        """
-        waiting = iter(submits)
-        unyielded: Deque[_Written] = collections.deque()
-        running: List[_Written] = []
+    def _run_many(self, texts: Iterator[Text], in_order: bool) -> Iterator[Completion]:
+        """Yields what the texts are once they have ended. Only as many are submitted at once as keep the model busy."""
+        running: List[Text] = []
+        unyielded: List[Text] = []
         try:
             while True:
-                for submit in itertools.islice(waiting, 2 * self._parallel - len(running)):
-                    written = _Written(keep_errors)
-                    unyielded.append(written)
-                    running += [written] if written.start(submit) else []
-                if not unyielded:
+                for text in itertools.islice(texts, 2 * self._parallel - len(running)):
+                    running.append(text)
+                    unyielded.append(text)
+                if not running:
                     return
-                if running:
-                    self._step_until_one_ends(len(running))
-                running = [written for written in running if not written.poll()]
-                while unyielded and unyielded[0].ended:
-                    yield unyielded.popleft()
+                self._step_until_one_ends(len(running))
+                for text in running:
+                    text.poll()
+                running = [text for text in running if not text.ended]
+                ready = list(itertools.takewhile(_has_ended, unyielded) if in_order else filter(_has_ended, unyielded))
+                unyielded = unyielded[len(ready) :] if in_order else list(running)
+                for text in ready:
+                    yield text.completion()
         finally:
-            for written in running:
-                written.release()
+            for text in running:
+                text.release()
 
     def _step_until_one_ends(self, running: int) -> None:
         """Steps until the model writes fewer texts, or for some steps: to poll each text after each step takes longer."""
@@ -550,165 +484,14 @@ class Model:
             self._check(c.library.minimind_step(model, None))
 
 
-class _Written:
-    """All that a text wrote, or why it failed."""
-
-    def __init__(self, keep_error: bool) -> None:
-        self.keep_error = keep_error
-        self.text_of_library: Optional[_Text] = None
-        self.pieces: List[str] = []
-        self.ids: List[int] = []
-        self.log_probabilities: List[float] = []
-        self.finish_reason = ""
-        self.error = ""
-        self.prompt_tokens = 0
-        self.message: Optional[Dict[str, Any]] = None
-
-    def start(self, submit: Callable[[], "_Text"]) -> bool:
-        """Whether the text is running."""
-        with self._kept_error():
-            self.text_of_library = submit()
-        return not self.ended
-
-    def poll(self) -> bool:
-        """Whether the text has ended."""
-        text = self.text_of_library
-        assert text is not None
-        with self._kept_error():
-            piece, ids, log_probabilities = text.poll()
-            self.pieces.append(piece)
-            self.ids += ids
-            self.log_probabilities += log_probabilities
-            self.prompt_tokens = text.prompt_tokens
-            self.finish_reason = c.FINISH_REASONS.get(text.finish, "")
-            if self.finish_reason and text.answer is not None:
-                self.message = _message_of(text.answer.push(self.text, last=True))
-        if self.ended:
-            self.release()
-        return self.ended
-
-    @contextlib.contextmanager
-    def _kept_error(self) -> Iterator[None]:
-        try:
-            yield
-        except (TypeError, ValueError) as error:
-            if not self.keep_error:
-                raise
-            self.error = str(error)
-
-    def release(self) -> None:
-        text, self.text_of_library = self.text_of_library, None
-        if text is not None:
-            text.release()
-
-    @property
-    def ended(self) -> bool:
-        return bool(self.finish_reason or self.error)
-
-    @property
-    def text(self) -> str:
-        return "".join(self.pieces)
-
-    def completion(self, logprobs: bool) -> Completion:
-        scores = np.array(self.log_probabilities, np.float64) if logprobs else None
-        return Completion(np.array(self.ids, np.int32), scores, self.finish_reason)
-
-    def result(self) -> Dict[str, Any]:
-        """As Model.batch yields it."""
-        if self.error:
-            return {"error": self.error}
-        written: Dict[str, Any] = {"text": self.text} if self.message is None else {"message": self.message}
-        return {
-            **written, "finish_reason": self.finish_reason, "prompt_tokens": self.prompt_tokens, "tokens": len(self.ids),
-        }  # fmt: skip
+def _has_ended(text: Text) -> bool:
+    return text.ended
 
 
-class _Text:
-    """A generation of the library."""
-
-    def __init__(self, model: Model) -> None:
-        self.model = model
-        self.pointer = ctypes.c_void_p()
-        self.finish = c.RUNNING
-        self.prompt_tokens = 0
-        self.answer: Union[_Answer, _PlainAnswer, None] = None  # of a chat
-        self.told = False
-
-    def poll(self) -> Any:
-        output = c.Output()
-        with self.model._use():
-            status = c.library.minimind_poll(self.pointer, ctypes.byref(output))
-            if status != c.OK:
-                raise c.exception_of(status, c.library.minimind_generation_error(self.pointer))
-            self._log_notes(output)
-            self.finish, self.prompt_tokens = output.finish, output.prompt_tokens
-            text = ctypes.string_at(output.text, output.text_size).decode() if output.text_size else ""
-            scores = output.log_probabilities[: output.id_count] if output.log_probabilities else []
-            return text, output.ids[: output.id_count], scores
-
-    def _log_notes(self, output: c.Output) -> None:
-        if not self.told and output.notes:
-            logger.warning("%s", output.notes.decode("utf-8", "replace"))
-        self.told = True
-
-    def release(self) -> None:
-        pointer, self.pointer = self.pointer, ctypes.c_void_p()
-        if pointer and self.model._process == os.getpid():
-            c.library.minimind_release(pointer)
-
-    def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
-        if not is_finalizing():
-            self.release()
-
-
-class _Answer:
-    """The reader of a chat's answer."""
-
-    def __init__(self, prompt: str) -> None:
-        self.pointer = ctypes.c_void_p()
-        text, error = prompt.encode(), c.Error()
-        status = c.library.minimind_answer_open(text, len(text), ctypes.byref(self.pointer), ctypes.byref(error))
-        if status != c.OK:
-            raise c.exception_of(status, error.message)
-
-    def push(self, piece: str, last: bool = False) -> List[Dict[str, Any]]:
-        text, deltas, size = piece.encode(), ctypes.c_char_p(), ctypes.c_size_t()
-        status = c.library.minimind_answer_push(
-            self.pointer, text, len(text), last, ctypes.byref(deltas), ctypes.byref(size)
-        )
-        if status != c.OK:
-            raise c.exception_of(status, c.library.minimind_answer_error(self.pointer))
-        read: List[Dict[str, Any]] = json.loads(deltas.value or b"[]")
-        return read
-
-    def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:
-        if not is_finalizing():
-            c.library.minimind_answer_close(self.pointer)
-
-
-class _PlainAnswer:
-    """The reader of an answer that conforms to a grammar, which has no thoughts and calls."""
-
-    def push(self, piece: str, last: bool = False) -> List[Dict[str, Any]]:
-        return [{"content": piece}] if piece else []
-
-
-def _with_seed(options: Mapping[str, Any]) -> Dict[str, Any]:
-    """The options with a seed, from which those of several texts are counted."""
-    return {**options, "seed": secrets.randbits(63)} if options.get("seed") is None else dict(options)
-
-
-def _message_of(deltas: Iterable[Mapping[str, Any]]) -> Dict[str, Any]:
-    """The message that OpenAI's deltas add up to."""
-    texts: Dict[str, List[str]] = {"content": [], "reasoning_content": []}
-    calls: List[Dict[str, Any]] = []
-    for delta in deltas:
-        for name, pieces in texts.items():
-            pieces.append(delta.get(name, ""))
-        calls += [{key: value for key, value in call.items() if key != "index"} for call in delta.get("tool_calls", ())]
-    message: Dict[str, Any] = {"role": "assistant", "content": "".join(texts["content"])}
-    if any(texts["reasoning_content"]):
-        message["reasoning_content"] = "".join(texts["reasoning_content"])
-    if calls:
-        message["tool_calls"] = calls
-    return message
+def _next(params: Iterator[SamplingParams], index: int) -> SamplingParams:
+    one = next(params, None)
+    if one is None:
+        raise ValueError(f"params has {index} elements, expected one for each prompt")
+    if not isinstance(one, SamplingParams):
+        raise TypeError(f"params[{index}] is of type {type(one).__name__}, expected SamplingParams")
+    return one

@@ -3,12 +3,12 @@
 from __future__ import annotations
 
 import ctypes
-from typing import TYPE_CHECKING, Any, Dict, List, Mapping, Optional, Sequence, Union, overload
+from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Mapping, Optional, Sequence, Union, overload
 
 import numpy as np
 
 from minimind_cpp import _library as c
-from minimind_cpp._arguments import Ids, check_messages, id_array, json_bytes, pointer, text_bytes
+from minimind_cpp._arguments import Ids, check_messages, elements, id_array, json_bytes, pointer, text_bytes
 
 if TYPE_CHECKING:
     from typing import Literal
@@ -43,6 +43,17 @@ class Tokenizer:
             )
 
         return self._model._text(write, 16 * len(array) + 64)
+
+    def batch_decode(self, sequences: Iterable[Ids], skip_special_tokens: bool = False) -> List[str]:
+        return [self.decode(ids, skip_special_tokens) for ids in elements(sequences, "sequences", "a list of lists of ids")]
+
+    @property
+    def eos_token_id(self) -> Optional[int]:
+        return None if self._model._eos_token < 0 else self._model._eos_token
+
+    def __len__(self) -> int:
+        """The number of ids that it has."""
+        return self._model._tokenizer_size
 
     @overload
     def apply_chat_template(

@@ -23,6 +23,8 @@ PROGRAM = os.environ.get("MINIMIND_PROGRAM", str(ROOT / "minimind"))
 REFERENCE = ROOT.parent / "shared" / "reference" / "checkpoints"
 sys.path.insert(0, str(EXAMPLES))
 
+from minimind_cpp import Model, SamplingParams  # noqa: E402
+
 MISSING = [name for name in ("torch", "transformers", "safetensors") if importlib.util.find_spec(name) is None]
 needs_pytorch = unittest.skipIf(MISSING, f"not installed: {', '.join(MISSING)}; run make test-examples")
 
@@ -80,8 +82,6 @@ class Rollouts(unittest.TestCase):
         from grpo import train
         from policies import new_policy, save_policy
 
-        from minimind_cpp import Model
-
         policy = new_policy("tiny")
         with tempfile.TemporaryDirectory() as folder:
             model = Model(save_policy(policy, pathlib.Path(folder)), type="f32")
@@ -95,8 +95,6 @@ class Rollouts(unittest.TestCase):
         import torch
         from grpo import train
         from policies import SHAPES, new_policy, save_policy
-
-        from minimind_cpp import Model
 
         for shape in SHAPES:
             with self.subTest(shape), tempfile.TemporaryDirectory() as folder:
@@ -143,8 +141,6 @@ class Perplexity(unittest.TestCase):
     def test_it_is_that_of_the_program(self):
         from perplexity import perplexity
 
-        from minimind_cpp import Model
-
         model = Model(DEMO)
         for name in ("pretrain", "sft"):
             data = ROOT / "tests" / "golden_dataset" / f"{name}.jsonl"
@@ -161,8 +157,6 @@ class Harness(unittest.TestCase):
         from harness import MiniMindLM
         from lm_eval.api.instance import Instance
 
-        from minimind_cpp import Model
-
         cls.model = Model(DEMO)
         cls.harness = MiniMindLM(cls.model)
         cls.request = staticmethod(lambda kind, *arguments: Instance(kind, {}, arguments, 0))
@@ -177,7 +171,7 @@ class Harness(unittest.TestCase):
         self.assertLess(totals[2], 0)
 
     def test_a_continuation_has_its_sum_and_is_greedy_or_not(self):
-        greedy = self.model.generate(self.model.tokenizer.encode("床前"), temperature=0, max_tokens=4)
+        greedy = self.model.generate(self.model.tokenizer.encode("床前"), SamplingParams(temperature=0, max_tokens=4)).text
         requests = [self.request("loglikelihood", "床前", text) for text in (greedy, "，三二一零。")]
         (total, is_greedy), (other, other_is_greedy) = self.harness.loglikelihood(requests)
         self.assertEqual((is_greedy, other_is_greedy), (True, False))
@@ -189,7 +183,8 @@ class Harness(unittest.TestCase):
         options = {"until": ["，"], "max_gen_toks": 20}
         (text,) = self.harness.generate_until([self.request("generate_until", "床前", options)])
         prompt = self.model.tokenizer.encode("床前")
-        self.assertEqual(text, self.model.generate(prompt, temperature=0, max_tokens=20, stop="，"))
+        params = SamplingParams(temperature=0, max_tokens=20, stop="，")
+        self.assertEqual(text, self.model.generate(prompt, params).text)
 
 
 if __name__ == "__main__":

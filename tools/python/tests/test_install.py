@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import json
 import os
 import pathlib
 import re
@@ -13,7 +14,7 @@ import unittest
 import zipfile
 
 import minimind_cpp
-from minimind_cpp import Model
+from minimind_cpp import Model, SamplingParams
 
 PYTHON = pathlib.Path(__file__).resolve().parents[1]
 ROOT = PYTHON.parents[1]
@@ -95,10 +96,21 @@ class Installed(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         self.assertIn(VERSION, done.stdout)
 
+    def test_a_command_is_run_from_python(self):
+        with tempfile.TemporaryDirectory() as folder:
+            requests, results = pathlib.Path(folder, "in.jsonl"), pathlib.Path(folder, "out.jsonl")
+            requests.write_text('{"prompt": "春天", "max_tokens": 3, "temperature": 0}\n')
+            self.assertEqual(minimind_cpp.run("batch", requests, "-q", "-o", results), "")
+            (choice,) = json.loads(results.read_text())["response"]["body"]["choices"]
+            ids = Model().tokenizer.encode("春天")  # bos_token is not added
+            self.assertEqual(choice["text"], Model().generate(ids, SamplingParams(temperature=0, max_tokens=3)).text)
+            with self.assertRaisesRegex(RuntimeError, "/nowhere.jsonl: cannot be"):
+                minimind_cpp.run("batch", "/nowhere.jsonl", "-o", results)
+
     def test_the_program_and_a_model_without_a_path_have_the_poet(self):
         command = [sys.executable, "-m", "minimind_cpp", "generate", "-q", "--greedy", "-n", "8", "-p", "春天"]
         done = subprocess.run(command, capture_output=True, text=True)
-        self.assertEqual(Model().generate("春天", temperature=0, max_tokens=8), done.stdout)
+        self.assertEqual(Model().generate("春天", SamplingParams(temperature=0, max_tokens=8)).text, done.stdout)
 
 
 if __name__ == "__main__":

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import asyncio
 import gc
 import json
 import os
@@ -17,12 +18,13 @@ import unittest
 
 import numpy as np
 
-from minimind_cpp import Completion, Model
+from minimind_cpp import Chat, Completion, Model, SamplingParams
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
 DEMO = ROOT / "weights" / "demo" / "model.pth"
 GOLDEN = ROOT / "tests" / "golden"
 PROGRAM = os.environ.get("MINIMIND_PROGRAM", str(ROOT / "minimind"))
+GREEDY = SamplingParams(temperature=0, max_tokens=12)
 MESSAGES = [{"role": "user", "content": "写一首七言绝句，题目：秋夜"}]
 
 
@@ -42,28 +44,31 @@ class Demo(unittest.TestCase):
 
     def test_greedy_text_is_that_of_the_program(self):
         expected = program("generate", "-q", "--greedy", "-n", "40", "-m", str(DEMO), "-p", "春天")
-        self.assertEqual(self.model.generate("春天", temperature=0, max_tokens=40), expected)
-        pieces = list(self.model.generate("春天", temperature=0, max_tokens=40, stream=True))
+        greedy = SamplingParams(temperature=0, max_tokens=40)
+        self.assertEqual(self.model.generate("春天", greedy).text, expected)
+        stream = self.model.stream("春天", greedy)
+        pieces = list(stream)
         self.assertEqual("".join(pieces), expected)
+        self.assertEqual(stream.completion.text, expected)
         self.assertGreater(len(pieces), 1)
 
     def test_a_seed_gives_the_text_of_the_program(self):
         expected = program("generate", "-q", "--seed", "7", "-n", "40", "-m", str(DEMO), "-p", "春天")
-        self.assertEqual(self.model.generate("春天", seed=7, max_tokens=40), expected)
+        self.assertEqual(self.model.generate("春天", SamplingParams(seed=7, max_tokens=40)).text, expected)
 
     def test_an_answer_is_that_of_the_program(self):
         expected = program("chat", "-q", "--greedy", "-m", str(DEMO), "-p", MESSAGES[0]["content"])
-        answer = self.model.chat(MESSAGES, temperature=0)
-        self.assertEqual(answer["role"], "assistant")
-        self.assertEqual(answer["content"], expected.rstrip("\n"))
-        deltas = list(self.model.chat(MESSAGES, temperature=0, stream=True))
-        self.assertEqual("".join(delta["content"] for delta in deltas), answer["content"])
+        greedy = SamplingParams(temperature=0)
+        answer = self.model.chat(MESSAGES, greedy).message
+        self.assertEqual(answer, {"role": "assistant", "content": expected.rstrip("\n")})
+        stream = self.model.stream(Chat(MESSAGES), greedy)
+        self.assertEqual("".join(delta["content"] for delta in stream), answer["content"])
+        self.assertEqual(stream.completion.message, answer)
 
     def test_plain_content_writes_no_control_tokens(self):
         def prompt_tokens(content, **options):
             messages = [{"role": "user", "content": content}]
-            request = {"messages": messages, "max_tokens": 1, "temperature": 0, **options}
-            return next(self.model.batch([request]))["prompt_tokens"]
+            return self.model.chat(messages, SamplingParams(max_tokens=1), **options).prompt_tokens
 
         self.assertEqual(prompt_tokens("春天", plain_content=True), prompt_tokens("春天"))
         spelled = len(self.model.tokenizer.encode("<|im_", False)) + len(self.model.tokenizer.encode("end|>", False))
@@ -72,48 +77,100 @@ class Demo(unittest.TestCase):
         self.assertLessEqual(plain, usual - 1 + spelled)
         messages = [{"role": "user", "content": "春天"}]
         self.assertEqual(
-            self.model.chat(messages, temperature=0, max_tokens=9, plain_content=True),
-            self.model.chat(messages, temperature=0, max_tokens=9),
+            self.model.chat(messages, GREEDY, plain_content=True).message, self.model.chat(messages, GREEDY).message
         )
 
     def test_a_batch_keeps_the_order_and_the_text_of_each(self):
-        prompts = ["春天", "秋天", "山"] * 20
-        alone = {prompt: self.model.generate(prompt, temperature=0, max_tokens=12) for prompt in set(prompts)}
-        self.assertEqual(
-            self.model.generate_batch(prompts, temperature=0, max_tokens=12), [alone[prompt] for prompt in prompts]
-        )
+        prompts = ["春天", "秋天", "山", Chat(MESSAGES), [1, 2]] * 10
+        alone = [self.model.generate(prompt, GREEDY).text for prompt in prompts[:5]]
+        written = self.model.generate_batch(prompts, GREEDY)
+        self.assertEqual([completion.text for completion in written], alone * 10)
+        self.assertEqual([completion.index for completion in written], list(range(50)))
+        self.assertEqual([completion.message is None for completion in written[:5]], [True, True, True, False, True])
         self.assertEqual(self.model.generate_batch([]), [])
 
-    def test_a_batch_of_requests_has_options_of_each_and_results_in_order(self):
-        requests = [{"prompt": "春天", "temperature": 0}, {"messages": MESSAGES, "seed": 5, "max_tokens": 20}]
-        requests += [{"prompt": "山", "seed": i} for i in range(40)]
-        results = list(self.model.batch(iter(requests), max_tokens=12))
-        expected = self.model.generate("春天", temperature=0, max_tokens=12)
-        self.assertEqual(results[0]["text"], expected)
-        self.assertEqual(results[0]["finish_reason"], "length")
-        self.assertEqual(results[0]["prompt_tokens"], len(self.model.tokenizer.encode_prompt("春天")))
-        self.assertEqual(results[0]["tokens"], 12)
-        self.assertEqual(results[1]["message"], self.model.chat(MESSAGES, seed=5, max_tokens=20))
-        self.assertEqual(results[20]["text"], self.model.generate("山", seed=18, max_tokens=12))
-        self.assertEqual(list(self.model.batch([])), [])
+    def test_each_prompt_may_have_parameters_of_its_own(self):
+        params = [SamplingParams(seed=5, max_tokens=4), SamplingParams(seed=5, max_tokens=9, n=2)]
+        written = self.model.generate_batch(["山", "山"], params)
+        self.assertEqual([len(completion.ids) for completion in written], [4, 9, 9])
+        self.assertEqual([completion.index for completion in written], [0, 1, 1])
+        self.assertEqual(written[2].text, self.model.generate("山", SamplingParams(seed=6, max_tokens=9)).text)
+        for count in (1, 3):
+            with self.assertRaisesRegex(ValueError, f"params has 2 elements, expected {count}, one for each prompt"):
+                self.model.generate_batch(["山"] * count, params)
+        with self.assertRaisesRegex(ValueError, "params has 2 elements, expected one for each prompt"):
+            self.model.generate_batch(iter(["山"] * 3), params)
 
-    def test_a_batch_keeps_the_error_of_a_request(self):
-        requests = [{"prompt": "a", "top_p": 2}, {}, {"prompt": 3}, {"messages": [{"role": "nobody"}]}, 7, {"prompt": "a"}]
-        results = list(self.model.batch(requests, max_tokens=2))
-        self.assertEqual([list(result) == ["error"] for result in results], [True] * 5 + [False])
-        self.assertIn("top_p", results[0]["error"].replace("-", "_"))
+    def test_texts_arrive_as_they_end(self):
+        params = [SamplingParams(max_tokens=200, ignore_eos=True), SamplingParams(max_tokens=2)]
+        arrived = [completion.index for completion in self.model.iterate_batch(["山", "水"], params)]
+        self.assertEqual(arrived, [1, 0])
 
     def test_a_batch_that_is_left_early_drops_its_texts(self):
-        iterator = self.model.batch({"prompt": "山"} for _ in range(100000))
+        iterator = self.model.iterate_batch("山" for _ in range(100000))
         next(iterator)
         del iterator
         gc.collect()
         self.model.reload(DEMO)
 
-    def test_text_conforms_to_a_schema(self):
+    def test_text_is_constrained(self):
         schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
-        text = self.model.generate("n", json_schema=schema, max_tokens=40, seed=1)
-        self.assertIsInstance(json.loads(text)["n"], int)
+        pydantic = type("Answer", (), {"model_json_schema": classmethod(lambda cls: schema)})
+        for given in (schema, json.dumps(schema), pydantic):
+            text = self.model.generate("n", SamplingParams(json_schema=given, max_tokens=40, seed=1)).text
+            self.assertIsInstance(json.loads(text)["n"], int)
+        self.assertRegex(self.model.generate("n", SamplingParams(regex="[0-9]{3}")).text, "^[0-9]{3}$")
+        self.assertIn(self.model.generate("n", SamplingParams(choice=["春天", "秋天"])).text, ("春天", "秋天"))
+        answer = self.model.chat(MESSAGES, SamplingParams(choice=["好"]), thinking=False)
+        self.assertEqual(answer.message["content"], "好")
+
+    def test_stop_tokens_end_a_text_that_has_its_least_tokens(self):
+        free = self.model.generate("春天", GREEDY)
+        stop = int(free.ids[3])
+        stopped = self.model.generate("春天", SamplingParams(temperature=0, max_tokens=12, stop_token_ids=[stop]))
+        self.assertEqual(stopped.ids.tolist(), free.ids[: free.ids.tolist().index(stop) + 1].tolist())
+        self.assertEqual(stopped.finish_reason, "stop")
+        least = SamplingParams(temperature=0, max_tokens=12, stop_token_ids=[stop], min_tokens=6)
+        self.assertGreaterEqual(len(self.model.generate("春天", least).ids), 6)
+
+    def test_a_stream_is_aborted(self):
+        stream = self.model.stream("春天", SamplingParams(max_tokens=500, ignore_eos=True))
+        next(stream)
+        with self.assertRaisesRegex(ValueError, "has not ended"):
+            print(stream.completion)
+        stream.abort()
+        self.assertLess(len(list(stream)), 500)
+        self.assertEqual(stream.completion.finish_reason, "cancelled")
+
+    def test_streams_are_read_beside_other_tasks(self):
+        async def read(prompt):
+            return "".join([piece async for piece in self.model.stream(prompt, GREEDY)])
+
+        async def read_all():
+            return await asyncio.gather(read("春天"), read("秋天"), read("山"))
+
+        expected = [self.model.generate(prompt, GREEDY).text for prompt in ("春天", "秋天", "山")]
+        self.assertEqual(asyncio.run(read_all()), expected)
+
+    def test_a_session_is_continued(self):
+        ids = self.model.tokenizer.encode_prompt("春天来了")
+        session = self.model.session()
+        np.testing.assert_array_equal(session.run(ids[:-1], rows=2), self.model.logits(ids[:-1])[-2:])
+        written = self.model.generate(ids, GREEDY, session=session)
+        self.assertEqual(written.text, self.model.generate(ids, GREEDY).text)
+        self.assertEqual(session.ids[: len(ids) + 4], [*ids, *written.ids[:4]])
+        session.rewind(2)
+        self.assertEqual(session.ids, ids[:2])
+        with tempfile.TemporaryDirectory() as folder, Model(DEMO, session_files=True) as model:
+            first, second = model.session(20), model.session(20)
+            first.run(ids)
+            first.save(pathlib.Path(folder, "a.session"))
+            second.load(pathlib.Path(folder, "a.session"))
+            self.assertEqual(second.ids, ids)
+            with self.assertRaisesRegex(ValueError, "room"):
+                second.run(ids * 5)
+        with self.assertRaisesRegex(ValueError, "session_files"):
+            session.save("/nowhere")
 
     def test_the_tokenizer(self):
         tokenizer = self.model.tokenizer
@@ -121,6 +178,8 @@ class Demo(unittest.TestCase):
         self.assertEqual(",".join(map(str, ids)), program("tokenize", "-m", str(DEMO), "-p", "春天来了").strip())
         self.assertEqual(tokenizer.decode(ids), "春天来了")
         self.assertEqual(tokenizer.decode([]), "")
+        self.assertEqual(tokenizer.batch_decode([ids, []]), ["春天来了", ""])
+        self.assertEqual((len(tokenizer), tokenizer.eos_token_id), (6400, 2))
         text = tokenizer.apply_chat_template(MESSAGES, add_generation_prompt=True, tokenize=False)
         self.assertIn(MESSAGES[0]["content"], text)
         self.assertEqual(tokenizer.apply_chat_template(MESSAGES, add_generation_prompt=True), tokenizer.encode(text))
@@ -133,27 +192,29 @@ class Demo(unittest.TestCase):
         expected = logits - np.log(np.exp(logits).sum(-1, keepdims=True))
         np.testing.assert_allclose(scores, [expected[i, ids[i + 1]] for i in range(len(ids) - 1)][-len(scores) :], atol=1e-5)
         self.assertTrue(np.isnan(self.model.score(ids)[0]))
+        both = self.model.score(["春天来了", "山"])
+        np.testing.assert_array_equal(both[0], scores)
 
     def test_rollouts_have_the_log_probabilities_of_their_tokens(self):
         prompt = self.model.tokenizer.encode("春天")
-        completions = self.model.rollout(prompt, n=4, logprobs=True, max_tokens=10, seed=3)
-        self.assertEqual(len(completions), 4)
+        completions = self.model.generate_batch([prompt], SamplingParams(n=4, logprobs=2, max_tokens=10, seed=3))
         self.assertEqual(len({tuple(completion.ids) for completion in completions}), 4)
         for completion in completions:
             self.assertIsInstance(completion, Completion)
             scores = self.model.score([*prompt, *completion.ids])[len(prompt) :]
             np.testing.assert_array_equal(completion.log_probabilities, scores)
-        nested = self.model.rollout([prompt, prompt[:1]], n=2, max_tokens=3)
-        self.assertEqual([len(group) for group in nested], [2, 2])
-        self.assertIsNone(nested[0][0].log_probabilities)
+            logits = self.model.logits([*prompt, *completion.ids])[len(prompt) - 1 : -1]
+            np.testing.assert_array_equal(completion.top_ids, np.argsort(-logits, kind="stable")[:, :2])
+            self.assertTrue((completion.top_log_probabilities[:, 0] >= completion.log_probabilities).all())
+        self.assertIsNone(self.model.generate(prompt, GREEDY).log_probabilities)
 
     def test_wrong_arguments_raise_what_they_are(self):
         model = self.model
         for error, call in [
             (TypeError, lambda: model.generate(3)),
-            (TypeError, lambda: model.generate("a", max_token=3)),
-            (TypeError, lambda: model.generate("a", max_tokens="3")),
-            (TypeError, lambda: model.generate("a", temperature="warm")),
+            (TypeError, lambda: SamplingParams(max_token=3)),
+            (TypeError, lambda: SamplingParams(max_tokens="3")),
+            (TypeError, lambda: SamplingParams(temperature="warm")),
             (TypeError, lambda: model.logits([1.5])),
             (TypeError, lambda: model.logits("ab")),
             (TypeError, lambda: model.tokenizer.encode(b"bytes")),
@@ -162,12 +223,16 @@ class Demo(unittest.TestCase):
             (TypeError, lambda: model.load_state_dict({"a": np.zeros(3, np.int64)})),
             (TypeError, lambda: model.load_state_dict([1])),
             (TypeError, lambda: model.load_state_dict({1: np.zeros(3, np.float32)})),
-            (TypeError, lambda: model.rollout(None)),
-            (TypeError, lambda: model.rollout(np.array(3))),
-            (TypeError, lambda: model.rollout({1: 2})),
-            (TypeError, lambda: model.generate("a", stop=3)),
+            (TypeError, lambda: model.generate("a", 3)),
+            (TypeError, lambda: model.generate_batch(["a"], [3])),
+            (TypeError, lambda: model.generate_batch([np.array(3)])),
+            (TypeError, lambda: SamplingParams(stop=3)),
+            (TypeError, lambda: SamplingParams(choice="a")),
+            (TypeError, lambda: SamplingParams(json_schema=int)),
+            (TypeError, lambda: SamplingParams(stop_token_ids=[0.5])),
+            (TypeError, lambda: SamplingParams(ignore_eos=1)),
+            (TypeError, lambda: SamplingParams(logit_bias=[1])),
             (TypeError, lambda: model.generate_batch(None)),
-            (TypeError, lambda: model.batch(3)),
             (TypeError, lambda: model.chat("hello")),
             (TypeError, lambda: model.chat(["hello"])),
             (TypeError, lambda: model.tokenizer.apply_chat_template(None)),
@@ -175,33 +240,36 @@ class Demo(unittest.TestCase):
             (TypeError, lambda: pickle.dumps(model)),
             (ValueError, lambda: model.generate("\ud800")),
             (ValueError, lambda: model.generate([[1], [2, 3]])),
-            (ValueError, lambda: model.generate("a", stop="")),
+            (ValueError, lambda: model.generate("a", SamplingParams(stop=""))),
             (ValueError, lambda: model.chat([])),
             (ValueError, lambda: Model(DEMO, type="")),
             (ValueError, lambda: Model(DEMO, type="q8_0\0")),
-            (ValueError, lambda: model.generate("a", max_tokens=-1)),
-            (ValueError, lambda: model.generate("a", top_p=2)),
-            (ValueError, lambda: model.generate("a", stop=[""])),
-            (ValueError, lambda: model.generate("a", grammar="root = ")),
+            (ValueError, lambda: SamplingParams(max_tokens=-1)),
+            (ValueError, lambda: model.generate("a", SamplingParams(top_p=2))),
+            (ValueError, lambda: SamplingParams(regex="a", grammar="b")),
+            (ValueError, lambda: model.generate("a", SamplingParams(grammar="root = "))),
             (ValueError, lambda: model.logits([])),
             (ValueError, lambda: model.logits([[1, 2]])),
             (ValueError, lambda: model.logits([1 << 40])),
             (ValueError, lambda: model.logits([model.vocab_size])),
             (ValueError, lambda: model.logits([-1])),
             (ValueError, lambda: model.chat([{"role": "nobody", "content": "a"}])),
-            (ValueError, lambda: model.rollout([1], n=0)),
+            (ValueError, lambda: SamplingParams(n=0)),
+            (ValueError, lambda: model.generate("a", SamplingParams(n=2))),
+            (ValueError, lambda: model.generate("a", SamplingParams(min_tokens=3, max_tokens=2))),
+            (ValueError, lambda: model.generate("a", SamplingParams(stop_token_ids=[model.vocab_size]))),
+            (ValueError, lambda: SamplingParams(choice=[])),
             (ValueError, lambda: model.load_state_dict({"a": np.zeros(3, np.float32)})),
         ]:
             with self.subTest(error=error), self.assertRaises(error) as caught:
                 call()
-            self.assertRegex(str(caught.exception), r" (is|are|has|names|cannot) |expected")
+            self.assertRegex(str(caught.exception), r" (is|are|has|names|cannot|got) |expected")
 
     def test_threads_share_a_model(self):
-        expected = self.model.generate("春天", temperature=0, max_tokens=20)
+        expected = self.model.generate("春天", GREEDY).text
         texts = []
         threads = [
-            threading.Thread(target=lambda: texts.append(self.model.generate("春天", temperature=0, max_tokens=20)))
-            for _ in range(4)
+            threading.Thread(target=lambda: texts.append(self.model.generate("春天", GREEDY).text)) for _ in range(4)
         ]
         for thread in threads:
             thread.start()
@@ -210,15 +278,15 @@ class Demo(unittest.TestCase):
         self.assertEqual(texts, [expected] * 4)
 
     def test_an_iterator_left_early_drops_its_text(self):
-        iterator = self.model.generate("春天", ignore_eos=True, stream=True)
+        iterator = self.model.stream("春天", SamplingParams(ignore_eos=True))
         next(iterator)
         del iterator
         gc.collect()
         self.model.reload(DEMO)  # refused while texts are being written
 
     def test_a_stream_that_has_not_started_is_no_obstacle_to_new_weights(self):
-        text = self.model.generate("春天", temperature=0, max_tokens=5)
-        stream = self.model.generate("春天", temperature=0, max_tokens=5, stream=True)
+        text = self.model.generate("春天", GREEDY).text
+        stream = self.model.stream("春天", GREEDY)
         self.model.reload(DEMO)
         self.assertEqual("".join(stream), text)
 
@@ -248,13 +316,39 @@ class Weights(unittest.TestCase):
             self.assertGreater(np.abs(after - before).max(), 1e-3)
             model.reload(path)
             np.testing.assert_array_equal(model.logits(case["tokens"]), before)
-            text = model.rollout(case["tokens"][:3], max_tokens=5)  # a finished text is no obstacle
-            self.assertEqual(len(text), 1)
+            model.generate(case["tokens"][:3], GREEDY)  # a finished text is no obstacle
             with self.assertRaises(FileNotFoundError):
                 model.reload("/nowhere/model.pth")
             with self.assertRaises(ValueError):
                 model.load_state_dict({"model.norm.weight": np.ones(8, np.float32)})
             np.testing.assert_array_equal(model.logits(case["tokens"]), before)
+
+    def test_texts_that_are_kept_tell_the_weights_of_their_tokens(self):
+        path, case, _ = golden("v3-dense")
+        other, _, _ = golden("v3-fp32")
+        with Model(path) as model:
+            first = model.weights
+            params = [SamplingParams(max_tokens=count, temperature=0, ignore_eos=True) for count in (30, 2)]
+            texts = model.iterate_batch([case["tokens"][:3]] * 2, params)
+            self.assertEqual(next(texts).index, 1)
+            with self.assertRaisesRegex(RuntimeError, "are being written"):
+                model.reload(other)
+            model.reload(other, keep_texts=True)
+            (kept,) = texts
+            self.assertEqual(sorted(set(kept.weights.tolist())), [first, first + 1])
+            self.assertEqual(model.weights, first + 1)
+            after = model.generate(case["tokens"][:3], GREEDY)
+        with Model(other) as model:
+            self.assertEqual(after.ids.tolist(), model.generate(case["tokens"][:3], GREEDY).ids.tolist())
+
+    def test_tensors_that_cannot_be_used_are_named(self):
+        with Model(DEMO) as model:
+            for tensors, error, found in (
+                ({"a": np.zeros(3)}, TypeError, "a has values of type float64"),
+                ({"q_proj.lora_A.default.weight": np.zeros(3, np.float32)}, ValueError, r"call merge_adapter\(\) first"),
+            ):
+                with self.assertRaisesRegex(error, found):
+                    model.load_state_dict(tensors)
 
     def test_a_state_dict_of_pytorch(self):
         try:
@@ -266,6 +360,13 @@ class Weights(unittest.TestCase):
         with Model(other) as model:
             model.load_state_dict(torch.load(path, map_location="cpu"))
             self.assertLess(np.abs(model.logits(case["tokens"]) - logits).max(), 2e-4)
+            for tensor, found in (
+                (torch.zeros(3, device="meta"), "a is on PyTorch's device meta"),
+                (torch.zeros(3).to_sparse(), "a is of layout torch.sparse_coo"),
+                (torch.zeros(3, dtype=torch.float64), "a has values of type float64"),
+            ):
+                with self.assertRaisesRegex((TypeError, ValueError), found):
+                    model.load_state_dict({"a": tensor})
 
     def test_two_models_live_side_by_side(self):
         path, case, logits = golden("v3-dense")
@@ -279,7 +380,7 @@ class Weights(unittest.TestCase):
 
         def use():
             model = Model(DEMO, type="f32")
-            model.generate("春天", max_tokens=3)
+            model.generate("春天", GREEDY)
 
         use()
         before = resident()
@@ -319,17 +420,17 @@ class Lifetime(unittest.TestCase):
             alone = pathlib.Path(folder, "model.pth")
             alone.write_bytes(path.read_bytes())
             with Model(alone) as model:
-                for call in (lambda: model.generate("a"), lambda: model.generate([1]), lambda: model.tokenizer.decode([1])):
+                for call in (lambda: model.generate("a"), lambda: model.tokenizer.decode([1])):
                     with self.assertRaisesRegex(ValueError, "tokenizer"):
                         call()
                 prompt = case["tokens"][: case["prompt_len"]]
-                (completion,) = model.rollout(prompt, temperature=0, max_tokens=len(case["greedy"]), ignore_eos=True)
+                completion = model.generate(prompt, SamplingParams(temperature=0, max_tokens=len(case["greedy"]), ignore_eos=True))
                 self.assertEqual(completion.ids.tolist(), case["greedy"])
                 self.assertEqual(completion.finish_reason, "length")
 
     def test_a_closed_model(self):
         model = Model(DEMO)
-        iterator = model.generate("春天", stream=True)
+        iterator = model.stream("春天")
         next(iterator)
         model.close()
         model.close()
@@ -362,7 +463,7 @@ class Lifetime(unittest.TestCase):
 
         def write():
             try:
-                model.generate_batch(["a"] * 500, ignore_eos=True)
+                model.generate_batch(["a"] * 500, SamplingParams(ignore_eos=True))
             except ValueError as error:
                 errors.append(str(error))
 
@@ -379,26 +480,28 @@ class Lifetime(unittest.TestCase):
         return subprocess.run(
             # Later versions of Python warn of every fork of a process with threads.
             [sys.executable, "-W", "ignore::DeprecationWarning", "-c",
-             f"from minimind_cpp import Model\nmodel = Model({str(DEMO)!r})\n{script}"],
+             "from minimind_cpp import Chat, Model, SamplingParams\n"
+             "short = SamplingParams(temperature=0, max_tokens=2)\n"
+             f"model = Model({str(DEMO)!r})\n{script}"],
             capture_output=True, text=True, timeout=60, **options,
         )  # fmt: skip
 
     def test_a_fork_says_that_a_model_cannot_cross_it(self):
         done = self.run_script(
-            "import os\nmodel.generate('a', max_tokens=2)\n"
+            "import os\nmodel.generate('a', short)\n"
             "pid = os.fork()\n"
             "if pid == 0:\n"
             "    try:\n        model.generate('a')\n"
             "    except RuntimeError as error:\n        os._exit(7 if 'fork' in str(error) else 1)\n"
             "    os._exit(1)\n"
-            "print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), len(model.generate('a', max_tokens=2)) > 0)\n"
+            "print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]), len(model.generate('a', short).ids) > 0)\n"
         )
         self.assertEqual((done.stdout.split(), done.stderr), (["7", "True"], ""))
 
     def test_the_workers_of_a_forking_pool_open_models_of_their_own(self):
         done = self.run_script(
             "import multiprocessing\n"
-            f"def write(threads): return Model({str(DEMO)!r}, threads=threads).generate('a', temperature=0, max_tokens=5)\n"
+            "def write(threads): return Model(threads=threads).generate('a', short).text\n"
             "expected = write(2)\n"
             "with multiprocessing.get_context('fork').Pool(2) as pool:\n"
             "    print(pool.map(write, [1, 2, 2]) == [expected] * 3)\n"
@@ -414,10 +517,10 @@ class Lifetime(unittest.TestCase):
     def interrupted(self, call):
         # A shell that runs the tests in the background ignores SIGINT, and so would its children.
         script = (
-            "import signal\nfrom minimind_cpp import Model\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
+            "import signal\nfrom minimind_cpp import Model, SamplingParams\nsignal.signal(signal.SIGINT, signal.default_int_handler)\n"
             f"model = Model({str(DEMO)!r}, parallel=2)\nprint('ready', flush=True)\n"
             f"try:\n    {call}\nexcept KeyboardInterrupt:\n    print('interrupted')\n"
-            "print(len(model.generate('a', max_tokens=2)) > 0)"
+            "print(len(model.generate('a', SamplingParams(max_tokens=2)).ids) > 0)"
         )
         process = subprocess.Popen(
             [sys.executable, "-c", script], stdout=subprocess.PIPE, stderr=subprocess.PIPE, text=True
@@ -432,11 +535,11 @@ class Lifetime(unittest.TestCase):
         self.assertEqual((out, err), ("interrupted\nTrue\n", ""))
 
     def test_ctrl_c_interrupts_texts_and_logits(self):
-        self.interrupted("model.generate_batch(['a'] * 100000, ignore_eos=True)")
+        self.interrupted("model.generate_batch(['a'] * 100000, SamplingParams(ignore_eos=True))")
         self.interrupted("while True: model.logits([1] * model.context_length)")
 
     def test_the_interpreter_ends_while_daemon_threads_use_a_model(self):
-        for call in ("model.logits([1] * 600)", "model.score([1] * 600)", "model.rollout([1], n=4, max_tokens=50)"):
+        for call in ("model.logits([1] * 600)", "model.score([1] * 600)", "model.generate_batch([[1]], SamplingParams(n=4, max_tokens=50))"):
             script = (
                 "import threading, time\n"
                 f"def use():\n    while True: {call}\n"
@@ -449,10 +552,10 @@ class Lifetime(unittest.TestCase):
 
     def test_nothing_is_printed(self):
         for script in (
-            "model.generate('a', max_tokens=2)",
+            "model.generate('a', short)",
             # All of these are dropped when modules are already empty.
             "import sys\nsys.kept = sys.modules['__main__']\n"
-            "text, chat = model.generate('a', stream=True), model.chat([{'role': 'user', 'content': 'a'}], stream=True)",
+            "text, chat = model.stream('a'), model.stream(Chat([{'role': 'user', 'content': 'a'}]))",
         ):
             done = self.run_script(script)
             self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))

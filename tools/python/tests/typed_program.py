@@ -3,49 +3,56 @@
 from __future__ import annotations
 
 from pathlib import Path
-from typing import Iterator
+from typing import Any
 
 import numpy as np
 import numpy.typing as npt
 
-from minimind_cpp import Completion, Model, Tokenizer
+from minimind_cpp import Chat, Completion, Model, SamplingParams, Session, Stream, Tokenizer
 
 
-def continue_text(model: Model, prompt: str, shown: bool) -> str:
-    if shown:
-        pieces: Iterator[str] = model.generate(prompt, stream=True, max_tokens=5)
-        return "".join(pieces)
-    print(model.generate(prompt, stream=shown))
-    text: str = model.generate(prompt, max_tokens=5)
-    return text
+class Answer:
+    """As a class of Pydantic."""
+
+    @classmethod
+    def model_json_schema(cls) -> dict[str, Any]:
+        return {"type": "object"}
 
 
 def roll_out(model: Model, prompt: list[int]) -> npt.NDArray[np.float64]:
-    completion: Completion = model.rollout(prompt, n=8, logprobs=True, temperature=1, top_p=1, top_k=0)[0]
-    groups: list[list[Completion]] = model.rollout([prompt, prompt], n=2)
-    of_array: list[Completion] = model.rollout(np.array(prompt), n=2)
-    of_arrays: list[list[Completion]] = model.rollout([np.array(prompt), np.array(prompt)], n=2)
-    print(groups[0][0].ids.shape, of_array[0].finish_reason, len(of_arrays))
-    assert completion.log_probabilities is not None
-    return completion.log_probabilities
+    params = SamplingParams(n=8, logprobs=0, temperature=1, top_p=1, top_k=0, stop=["a"], stop_token_ids=[2])
+    group: list[Completion] = model.generate_batch([prompt, np.array(prompt)], params)
+    of_each: list[Completion] = model.generate_batch(["a", prompt], [params, SamplingParams(json_schema=Answer)])
+    print(group[0].ids.shape, of_each[0].finish_reason)
+    for completion in model.iterate_batch(["a", "b"]):
+        model.load_state_dict({"a": np.zeros(3, np.float32)}, keep_texts=completion.index > 0)
+    assert group[0].log_probabilities is not None
+    return group[0].log_probabilities
+
+
+async def show(model: Model, messages: list[dict[str, str]]) -> None:
+    async for delta in model.stream(Chat(messages)):
+        print(delta.get("content", ""))
 
 
 def main() -> None:
     messages = [{"role": "user", "content": "你好"}]
     with Model(Path("model.pth"), lora=["a.pth:0.5"], type="q8_0", threads=2) as model:
-        print(continue_text(model, "a", True), roll_out(model, [1, 2]))
-        print(model.chat(messages, tools=[{"type": "function"}])["content"])
-        for delta in model.chat(messages, stream=True):
-            print(delta.get("content", ""))
+        stream: Stream[str] = model.stream("a", SamplingParams(max_tokens=5, grammar="root ::= .*"))
+        text: str = "".join(stream) + stream.completion.text + model.generate("a").text
+        message = model.chat(messages, tools=[{"type": "function"}]).message
+        assert message is not None
+        print(text, message["content"], roll_out(model, [1, 2]))
+        session: Session = model.session()
+        print(session.run([1, 2]), model.generate([1, 2, 3], session=session))
         logits: npt.NDArray[np.float32] = model.logits([1, 2])
         scores: npt.NDArray[np.float64] = model.score("abc")
-        print(logits, scores, model.generate_batch(["a", "b"], max_tokens=3)[0])
-        for result in model.batch([{"prompt": "a"}]):
-            print(result["text"])
+        both: list[npt.NDArray[np.float64]] = model.score(["a", "b"])
+        print(logits, scores, both)
         tokenizer: Tokenizer = model.tokenizer
         ids: list[int] = tokenizer.encode("a")
-        text: str = tokenizer.apply_chat_template(messages, tokenize=False)
+        text = tokenizer.apply_chat_template(messages, tokenize=False)
         prompt: list[int] = tokenizer.apply_chat_template(messages)
-        print(tokenizer.decode(ids), text, prompt, tokenizer.decode(np.array(ids)))
+        print(tokenizer.batch_decode([ids]), tokenizer.eos_token_id, len(tokenizer), text, prompt, tokenizer.decode(np.array(ids)))
         model.load_state_dict({"a": np.zeros(3, np.float32)})
         model.reload("b.pth")
