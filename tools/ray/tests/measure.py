@@ -81,11 +81,9 @@ def measure_batch(options: argparse.Namespace, threads: int) -> None:
 
         def by_ray(source: str) -> float:
             start = time.perf_counter()
-            results = batch.answer(
-                batch.read(source, 1), options.model, threads=threads, batch_rows=options.rows,
-                model_options={"tokenizer": options.tokenizer},
-            )  # fmt: skip
-            assert not any('"error"' in line for line in batch.lines_of(results))
+            arguments = ["--model", options.model, *(["--tokenizer", options.tokenizer] if options.tokenizer else [])]
+            results = batch.answer(source, arguments, workers=1, threads=threads, rows=options.rows)
+            assert not any(errors for _, errors in results)
             return time.perf_counter() - start
 
         for _ in range(options.rounds):
@@ -101,7 +99,6 @@ def measure_batch(options: argparse.Namespace, threads: int) -> None:
 
 def start_ray(threads: int) -> None:
     start_cluster(threads, include_dashboard=False, logging_level="warning")
-    ray.data.DataContext.get_current().enable_progress_bars = False
 
 
 def main() -> None:
