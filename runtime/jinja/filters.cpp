@@ -93,7 +93,7 @@ std::optional<double> float_in(std::string_view text, Budget& budget) {
   const auto [end, error] = std::from_chars(number.data(), number.data() + number.size(), result);
   const bool is_whole = end == number.data() + number.size() && number.find('(') == std::string_view::npos;
   if (is_whole && error == std::errc()) return result;
-  const auto is_other = [](char c) { return c < 0 || c == '_'; };
+  const auto is_other = [](char c) { return static_cast<unsigned char>(c) >= 0x80 || c == '_'; };
   if ((is_whole && error == std::errc::result_out_of_range) || std::ranges::any_of(number, is_other)) {
     throw Failure("reading the number " + quote(number) + " is not supported");
   }

@@ -255,7 +255,7 @@ class Lexer {
     if (letter == 'x') return append_hex(text, at, 2);
     if (letter == 'u') return append_hex(text, at, 4);
     if (letter == 'U') return append_hex(text, at, 8);
-    if (letter < 0 || letter == 'N' || (letter >= '0' && letter <= '7')) {
+    if (static_cast<unsigned char>(letter) >= 0x80 || letter == 'N' || (letter >= '0' && letter <= '7')) {
       throw SyntaxError(at, "an escape that is octal, not ASCII or a character's name is not supported");
     }
     text.append("\\").append(1, letter);
