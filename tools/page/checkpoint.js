@@ -1,6 +1,7 @@
 // Opens checkpoints of the user's: files that are chosen, or dropped on the page, which never leave the browser.
 
-import {announce, byId, element, icon} from './elements.js';
+import {announce, byId, element, icon, notify} from './elements.js';
+import {forget, keep, keptFiles} from './kept.js';
 import {t} from './language.js';
 import {loadFiles} from './transport.js';
 
@@ -11,7 +12,7 @@ const inMb = (bytes) => (bytes / 1e6).toFixed(0);
 
 // Returns the path of the checkpoint that files with these paths are, that of the only file of weights or of the folder of
 // a config.json, and the name of a file to show. Throws an Error in words.
-export function checkpointOf(paths) {
+function checkpointOf(paths) {
   const weights = paths.filter((path) => WEIGHTS.test(path));
   if (weights.length === 0) throw new Error(t('noCheckpoint'));
   const names = new Set(paths.map(nameOf));
@@ -65,20 +66,51 @@ function show(text, part) {
   banner.hidden = false;
 }
 
-export async function openFiles(files) {
+// Opens a checkpoint, with a new conversation if `is_new`. Returns its name; null, with an error that is shown, if that fails.
+async function openFiles(files, is_new) {
   failed.hidden = true;
   try {
     const {path, name} = checkpointOf(files.map((file) => file.path));
     show(t('readingModel', name, 0, '?'), 0);
     const loaded = await loadFiles(files, {path}, (read, size) =>
       show(read < size ? t('readingModel', name, inMb(read), inMb(size)) : t('preparingModel', name), read / size));
-    dispatchEvent(new CustomEvent('minimind-models', {detail: {name: loaded}}));
+    dispatchEvent(new CustomEvent('minimind-models', {detail: {name: is_new ? loaded : null}}));
     announce(t('openedModel', loaded));
+    return loaded;
   } catch (error) {
-    problem.textContent = t('notOpened', error.message);
-    failed.hidden = false;
+    fail(t('notOpened', error.message));
+    return null;
+  } finally {
+    banner.hidden = true;
   }
-  banner.hidden = true;
+}
+
+function fail(text) {
+  problem.textContent = text;
+  failed.hidden = false;
+}
+
+// Opens files that the user has chosen, which the browser may then keep.
+async function openChosen(files) {
+  const name = await openFiles(files, true);
+  if (!name) return;
+  notify(t('openedModel', name), t('keepModel'), async () => {
+    try {
+      await keep(files);
+      notify(t('keptModel', name));
+    } catch (error) {
+      fail(t('notKept', error.message));
+    }
+  });
+}
+
+// Opens what the browser has kept. Returns whether there is any.
+async function openKept() {
+  const files = await keptFiles();
+  if (!files) return false;
+  const name = await openFiles(files, !byId('welcome').hidden);
+  notify(t('keptModel', name ?? nameOf(files[0].path)), t('forgetModel'), () => forget().then(() => notify(t('forgotModel'))));
+  return true;
 }
 
 // -- the parts of the page
@@ -87,7 +119,7 @@ const input = element('input', {type: 'file', id: 'checkpoint-files', multiple: 
 input.addEventListener('change', () => {
   const files = chosenFiles(input.files);
   input.value = '';
-  if (files.length > 0) openFiles(files);
+  if (files.length > 0) openChosen(files);
 });
 const button = element('button', {type: 'button', class: 'quiet', id: 'open-model', 'data-label': 'openModelLabel', onclick: () => input.click()},
   icon('upload'), element('span', {'data-text': 'openModel'}));
@@ -107,14 +139,15 @@ addEventListener('drop', async (event) => {
   event.preventDefault();
   depth = 0;
   place.hidden = true;
-  openFiles(await droppedFiles(event.dataTransfer));
+  openChosen(await droppedFiles(event.dataTransfer));
 });
 
 // -- the start
 
-// The poet writes at once, unless a conversation is shown.
+// The poet writes at once, unless a conversation is shown or another checkpoint is kept.
 show(t('starting'), 0);
-addEventListener('minimind-shown', () => {
+addEventListener('minimind-shown', async () => {
   banner.hidden = true;
+  if (await openKept()) return;
   if (!byId('welcome').hidden) document.querySelector('#starters button').click();
 });

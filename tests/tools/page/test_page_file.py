@@ -1,6 +1,8 @@
 """Tests the page in one file in Chromium, opened from disk: it has an engine, a poet and no server."""
 
 import base64
+import functools
+import http.server
 import json
 import os
 import pathlib
@@ -8,6 +10,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import threading
 import time
 import types
 import unittest
@@ -42,12 +45,15 @@ class FileTest(PageTest):
         self.wait(lambda: self.find('#checkpoint-0 option:not([value=""])'), 60)
         self.wait(lambda: self.all('.answer') and self.idle(), 60)
 
+    def blob_prefix(self):
+        return 'blob:null/'
+
     def check_network(self):
         for entry in self.browser.get_log('performance'):
             message = json.loads(entry['message'])['message']
             if message['method'] == 'Network.requestWillBeSent':
                 url = message['params']['request']['url']
-                self.assertTrue(url.startswith((self.server.address, 'blob:null/', 'data:', 'chrome')), url)
+                self.assertTrue(url.startswith((self.server.address, self.blob_prefix(), 'data:', 'chrome')), url)
 
     def choose(self, *files):
         self.find('#checkpoint-files').send_keys('\n'.join(str(file) for file in files))
@@ -103,6 +109,18 @@ class FileTest(PageTest):
                     base64.b64encode((self.models / 'half.gguf').read_bytes()).decode())
         self.wait(lambda: self.chosen() == 'half', 60)
 
+    def test_checkpoint_is_kept_until_it_is_forgotten(self):
+        self.choose(self.models / 'half.gguf')
+        self.wait(lambda: self.chosen() == 'half', 60)
+        self.click('#notice button')
+        self.wait(lambda: self.text('#notice') == 'This browser keeps half.')
+        self.browser.get(self.server.address)
+        self.wait(lambda: self.chosen() == 'half', 60)
+        self.click('#notice button')
+        self.wait(lambda: self.text('#notice') == 'This browser keeps no checkpoint now.')
+        self.load()
+        self.assertEqual(self.chosen(), 'minimind-poet')
+
     def test_stop_is_heard_at_once(self):
         self.find('#message').send_keys('续写：空山新雨后，')
         self.click('#send')
@@ -149,6 +167,26 @@ class FileTest(PageTest):
         self.assertTrue(self.find('#open-model').is_displayed())
 
 
+class HostTest(FileTest):
+    """The same file on a host that only sends files."""
+
+    def start_server(self):
+        handler = functools.partial(QuietHandler, directory=PAGE)
+        server = http.server.ThreadingHTTPServer(('127.0.0.1', 0), handler)
+        threading.Thread(target=server.serve_forever, daemon=True).start()
+        self.addCleanup(server.server_close)
+        self.addCleanup(server.shutdown)
+        return types.SimpleNamespace(address=f'http://127.0.0.1:{server.server_port}/minimind.html')
+
+    def blob_prefix(self):
+        return 'blob:' + self.server.address.removesuffix('minimind.html')
+
+
+class QuietHandler(http.server.SimpleHTTPRequestHandler):
+    def log_message(self, *_):
+        pass
+
+
 class ChineseFileTest(FileTest):
     language = 'zh-CN'
 
@@ -166,6 +204,7 @@ def load_tests(loader, tests, pattern):
     suite = loader.loadTestsFromTestCase(FileTest)
     for name in ('test_poem_is_written_at_once', 'test_damaged_file_is_named_and_the_poet_goes_on'):
         suite.addTest(ChineseFileTest(name))
+    suite.addTest(HostTest('test_poem_is_written_at_once'))
     return suite
 
 

@@ -229,10 +229,12 @@ async function loadModels() {
   }
 }
 
-// In the page in one file, the user has opened a checkpoint.
+// In the page in one file, the checkpoints are others now: a conversation with a name starts, or that which is shown goes on.
 addEventListener('minimind-models', async ({detail}) => {
   await loadModels();
-  if (detail.name) open({...newConversation(chat.conversation), models: [detail.name]});
+  if (detail.name) return open({...newConversation(chat.conversation), models: [detail.name]});
+  models.choose(chat.conversation.models);
+  showModelFacts();
 });
 
 // A trainer may save checkpoints into the server's folder. The list stays as it is while the user chooses from it.
