@@ -167,6 +167,33 @@ class FileTest(PageTest):
         self.assertTrue(self.find('#open-model').is_displayed())
 
 
+class BrokenEngineTest(FileTest):
+    """An engine that ends within a function is no more; the page starts another one."""
+
+    def load(self):
+        script = self.browser.execute_cdp_cmd('Page.addScriptToEvaluateOnNewDocument', {'source': '''
+            window.workers = [];
+            window.Worker = class extends Worker { constructor(address) { super(address); workers.push(this); } };'''})
+        self.addCleanup(self.browser.execute_cdp_cmd, 'Page.removeScriptToEvaluateOnNewDocument', script)
+        super().load()
+
+    def test_another_engine_is_started(self):
+        self.choose(self.models / 'half.gguf')
+        self.wait(lambda: self.chosen() == 'half', 60)
+        self.find('#message').send_keys(POEM_QUESTION)
+        self.script('''
+            document.getElementById('message').dispatchEvent(new Event('input'));
+            document.getElementById('send').click();
+            setTimeout(() => workers[0].onmessage({data: {broken: 'unreachable'}}));''')
+        self.wait(lambda: self.all('.lane .error') and self.idle())
+        self.assertIn('unreachable; the engine was started again: open your checkpoint once more', self.text('.lane .error'))
+        self.wait(lambda: self.chosen() == 'minimind-poet', 60)
+        self.assertEqual(self.script('return workers.length'), 2)
+        self.click('#new-chat')
+        self.send(POEM_QUESTION)
+        self.assertRegex(self.answer(), POEM)
+
+
 class HostTest(FileTest):
     """The same file on a host that only sends files."""
 
@@ -204,6 +231,7 @@ def load_tests(loader, tests, pattern):
     suite = loader.loadTestsFromTestCase(FileTest)
     for name in ('test_poem_is_written_at_once', 'test_damaged_file_is_named_and_the_poet_goes_on'):
         suite.addTest(ChineseFileTest(name))
+    suite.addTest(BrokenEngineTest('test_another_engine_is_started'))
     suite.addTest(HostTest('test_poem_is_written_at_once'))
     return suite
 
