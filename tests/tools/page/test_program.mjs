@@ -2,8 +2,9 @@
 //   PAGE=build/release/page node --test tests/tools/page/test_program.mjs
 
 import assert from 'node:assert/strict';
-import {readFileSync, readdirSync, statSync, existsSync} from 'node:fs';
+import {existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync} from 'node:fs';
 import {createRequire} from 'node:module';
+import {tmpdir} from 'node:os';
 import {basename, join, resolve} from 'node:path';
 import {execFileSync} from 'node:child_process';
 import {test} from 'node:test';
@@ -80,6 +81,25 @@ for (const name of readdirSync(join(ROOT, 'tests/golden')).filter((name) => !nam
       return row.indexOf(row.reduce((most, value) => Math.max(most, value)));
     });
     assert.deepEqual(top, golden.greedy);
+  });
+}
+
+for (const type of ['f32', 'f16', 'bf16', 'q8_0', 'q4_0', 'q4_1', 'q5_0', 'q5_1', 'q4_k', 'q5_k', 'q6_k', 'iq4_nl']) {
+  test(`logits of ${type} are those of the native program`, async () => {
+    const folder = mkdtempSync(join(tmpdir(), 'page-'));
+    const file = join(folder, 'poet.gguf');
+    execFileSync(PROGRAM, ['convert', join(ROOT, 'weights/demo/model.pth'), file, '--type', type, '-q']);
+    const tokens = [1, 700, 1200, 90, 3000, 41];
+    const native = join(folder, 'logits.npy');
+    execFileSync(PROGRAM, ['logits', '-q', '-m', file, '--tokens', tokens.join(), '-o', native], {env: {...process.env, ...(process.arch === 'x64' && {MINIMIND_ISA: 'sse2'})}});
+    const bytes = readFileSync(native);
+    const expected = new Float32Array(bytes.buffer.slice(bytes.byteOffset + bytes.length - 4 * 6400 * tokens.length, bytes.byteOffset + bytes.length));
+    const engine = await start();
+    give(engine, file, '/model/poet.gguf');
+    const logits = engine.logits({path: '/model/poet.gguf'}, tokens)(expected.length);
+    rmSync(folder, {recursive: true});
+    const worst = expected.reduce((most, value, i) => Math.max(most, Math.abs(value - logits[i])), 0);
+    assert.ok(worst < 0.01, `the worst difference is ${worst}, expected less than 0.01`);
   });
 }
 
