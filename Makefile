@@ -97,7 +97,7 @@ KERNELS := $(ISAS:%=runtime/kernels/%)
 INSTRUCTION_SETS := runtime/kernels/instruction_sets runtime/kernels/all_instruction_sets
 UNITS := $(KERNELS) $(LONGEST) $(INSTRUCTION_SETS) $(filter-out tools/core tools/page runtime/kernels $(LONGEST),$(ROOMS))
 TEST_UNITS := $(foreach room,$(ROOMS:%=tests/%) tests/attacks,$(if $(wildcard $(room)/*.cpp),$(room)))
-ROOM_UNITS := $(filter $(ROOMS),$(UNITS)) $(TEST_UNITS)
+ROOM_UNITS := $(filter $(ROOMS),$(UNITS)) tools/page $(TEST_UNITS)
 FORMATTED := $(foreach folder,$(ROOMS) $(ROOMS:%=tests/%) tests/support tests/fuzz tests/attacks,$(wildcard $(folder)/*.h $(folder)/*.cpp))
 
 # The chat page, and the model in BUNDLED_MODEL if it is set, whose bytes the assembler puts into the program.
@@ -229,7 +229,7 @@ $(CORE)/%.o: $(CORE)/%.cpp $(COMPILER)
 	$(compile)
 
 # The page in one file, with the engine compiled for WebAssembly by emscripten, as Debian 13 has it: that of Debian 12 lacks parts
-# of C++20. The headers of libraries are those of this machine; tools/page/write_case_maps.cpp says where utf8proc's functions
+# of C++20. The headers of libraries are those of this machine; tools/core/write_case_maps.cpp says where utf8proc's functions
 # are from.
 PAGE := $(BUILD)/page
 EMXX ?= em++
@@ -240,7 +240,7 @@ PAGE_FILES = $(shell python3 tests/check_layers.py --closure-of $(subst $(space)
 PAGE_ROOMS = $(sort $(patsubst %/,%,$(dir $(filter %.cpp,$(PAGE_FILES)))))
 PAGE_FLAGS := -std=c++20 -fexperimental-library -fwasm-exceptions -msimd128 -Wall -Wextra -Wno-pass-failed -DNDEBUG -DFMT_HEADER_ONLY \
 	-include tools/page/floating_from_chars.h
-PAGE_FUNCTIONS := $(sort $(shell grep -o 'minimind_[a-z]*' tools/page/functions.cpp))
+PAGE_FUNCTIONS := $(sort $(shell grep -o 'engine_[a-z]*' tools/page/functions.cpp))
 PAGE_LINK := -O2 -fwasm-exceptions -sALLOW_MEMORY_GROWTH -sMAXIMUM_MEMORY=2GB -sSTACK_SIZE=1MB -sMODULARIZE -sEXPORT_NAME=createMinimind \
 	-sENVIRONMENT=worker,node -sDYNAMIC_EXECUTION=0 -sFORCE_FILESYSTEM -sINCOMING_MODULE_JS_API=wasmBinary,print,printErr \
 	-sEXPORTED_RUNTIME_METHODS=FS,UTF8ToString,ccall -sEXPORTED_FUNCTIONS=_malloc,_free,$(subst $(space),$(comma),$(PAGE_FUNCTIONS:%=_%))
@@ -273,7 +273,7 @@ $(PAGE)/categories.cpp: $(CORE)/categories.cpp
 	@cp $< $@
 $(PAGE)/case_maps.cpp: $(PAGE)/write_case_maps
 	@$< > $@.new && mv $@.new $@
-$(PAGE)/write_case_maps: tools/page/write_case_maps.cpp $(COMPILER)
+$(PAGE)/write_case_maps: tools/core/write_case_maps.cpp $(COMPILER)
 	@mkdir -p $(@D)
 	@echo 'LINK $@'
 	$(QUIET)$(CXX) $(CPPFLAGS) $(CXXFLAGS) $(WERROR) $< -lutf8proc -o $@
@@ -305,7 +305,7 @@ $(PAGE)/%.o: $(PAGE)/%.cpp
 # it calls. The library that programs run with has it.
 GTEST_LIBS = -lgtest -lgtest_main $(filter /%,$(shell $(CXX) -print-file-name=libstdc++.so.6))
 
-$(BUILD)/minimind_tests: $(TEST_OBJECTS) $(filter-out $(BUILD)/tools.o,$(OBJECTS))
+$(BUILD)/minimind_tests: $(TEST_OBJECTS) $(BUILD)/tools/page.o $(filter-out $(BUILD)/tools.o,$(OBJECTS))
 	@echo 'LINK $@'
 	$(QUIET)$(CXX) $(CXXFLAGS) $(LDFLAGS) $(in_link_order) $(LDLIBS) $(GTEST_LIBS) -o $@
 
@@ -721,4 +721,4 @@ bench-peers: minimind
 	build/peers-venv/bin/python -m unittest discover -q -s tools/bench_peers
 	build/peers-venv/bin/python tools/bench_peers/bench_peers.py $(BENCH_PEERS)
 
--include $(patsubst %.o,%.d,$(OBJECTS) $(TEST_OBJECTS)) $(wildcard $(CORE)/*/*.d $(PAGE)/*/*.d) $(wildcard $(BUILD)/tests/fuzz/*.d)
+-include $(patsubst %.o,%.d,$(OBJECTS) $(BUILD)/tools/page.o $(TEST_OBJECTS)) $(wildcard $(CORE)/*/*.d $(PAGE)/*/*.d) $(wildcard $(BUILD)/tests/fuzz/*.d)

@@ -1,6 +1,8 @@
 // What the page has not, of what the sources of the program call: a bundled model within the program, texts of the
 // command line in Chinese, terminals and several cores.
 
+#if defined(__wasm__)
+
 #include <sched.h>
 #include <utf8proc.h>
 
@@ -16,8 +18,6 @@ std::span<const Translation> translations() {
 }
 
 }  // namespace minimind
-
-#if defined(__wasm__)
 
 extern "C" {
 

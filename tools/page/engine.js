@@ -42,27 +42,27 @@ export class Engine {
 
   // Loads a checkpoint: {path, loras, rope_scaling}. Returns its name. Throws an EngineError.
   load(model) {
-    return this.#text(this.#call('minimind_load', JSON.stringify(model)));
+    return this.#text(this.#call('engine_load', JSON.stringify(model)));
   }
 
   // Returns the JSON of /v1/models.
   models() {
-    return this.#text(this.#module._minimind_models());
+    return this.#text(this.#module._engine_models());
   }
 
   // Starts an answer to the JSON of a request; step() gives its events.
   ask(answer, is_chat, body) {
-    const {_minimind_ask} = this.#module;
-    this.#text(this.#withBytes(encoder.encode(`${body}\0`), (at) => _minimind_ask(answer, is_chat, at)));
+    const {_engine_ask} = this.#module;
+    this.#text(this.#withBytes(encoder.encode(`${body}\0`), (at) => _engine_ask(answer, is_chat, at)));
   }
 
   stop(answer) {
-    this.#module._minimind_stop(answer);
+    this.#module._engine_stop(answer);
   }
 
   // Runs a step. Returns {more, events}, as PageEngine has them.
   step() {
-    const more = Boolean(this.#module._minimind_step());
+    const more = Boolean(this.#module._engine_step());
     return {more, events: JSON.parse(this.#text(true))};
   }
 
@@ -70,7 +70,7 @@ export class Engine {
   logits(model, tokens) {
     const module = this.#module;
     const ids = new Uint8Array(Int32Array.from(tokens).buffer);
-    const at = this.#withBytes(ids, (ids_at) => this.#call('minimind_logits', JSON.stringify(model), ids_at, tokens.length));
+    const at = this.#withBytes(ids, (ids_at) => this.#call('engine_logits', JSON.stringify(model), ids_at, tokens.length));
     if (!at) throw new EngineError(this.#text(true));
     return (count) => module.HEAPF32.slice(at / 4, at / 4 + count);
   }
@@ -97,7 +97,7 @@ export class Engine {
 
   // Returns the text that the last function left; throws it if the function failed.
   #text(succeeded) {
-    const text = this.#module.UTF8ToString(this.#module._minimind_text());
+    const text = this.#module.UTF8ToString(this.#module._engine_text());
     if (!succeeded) throw new EngineError(text);
     return text;
   }

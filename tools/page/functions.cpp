@@ -1,5 +1,5 @@
 // What the page's worker calls of the program: see worker.js. Strings are UTF-8. A function that fails returns 0 or
-// false, and minimind_text() then is the reason.
+// false, and engine_text() then is the reason.
 
 #include <cstddef>
 #include <cstdint>
@@ -39,33 +39,33 @@ bool succeeds(const Action& action) {
 
 extern "C" {
 
-const char* minimind_text() {
+const char* engine_text() {
   return minimind::text.c_str();
 }
 
 // `model` is the JSON of PageModel. The text is the model's name.
-bool minimind_load(const char* model) {
+bool engine_load(const char* model) {
   using namespace minimind;
   return succeeds([&] { text = engine().load(read_page_model(model)); });
 }
 
 // The text is the body of GET /v1/models.
-bool minimind_models() {
+bool engine_models() {
   using namespace minimind;
   return succeeds([&] { text = engine().models(); });
 }
 
-bool minimind_ask(int answer, bool is_chat, const char* body) {
+bool engine_ask(int answer, bool is_chat, const char* body) {
   using namespace minimind;
   return succeeds([&] { engine().ask(answer, is_chat, body); });
 }
 
-void minimind_stop(int answer) {
+void engine_stop(int answer) {
   minimind::engine().stop(answer);
 }
 
 // Runs a step. Returns whether there is more to do; the text has the events.
-bool minimind_step() {
+bool engine_step() {
   using namespace minimind;
   bool more = false;
   succeeds([&] { more = engine().step(); });
@@ -74,7 +74,7 @@ bool minimind_step() {
 }
 
 // Returns the logits of all tokens, with a row for each; null if that fails. For tests.
-const float* minimind_logits(const char* model, const std::int32_t* tokens, std::size_t count) {
+const float* engine_logits(const char* model, const std::int32_t* tokens, std::size_t count) {
   using namespace minimind;
   return succeeds([&] { numbers = page_logits(read_page_model(model), {tokens, count}); }) ? numbers.data() : nullptr;
 }

@@ -1,5 +1,5 @@
 // Writes the functions of utf8proc that the page calls as a source file of its own, except utf8proc_category(), which
-// tools/core/write_categories.cpp writes: the library is compiled for this machine, and the page is for every one.
+// write_categories.cpp writes: the library is compiled for this machine, and the page is for every one.
 
 #include <utf8proc.h>
 
