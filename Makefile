@@ -464,7 +464,7 @@ test-python: minimind wheel
 EXAMPLES_VENV := build/examples-venv
 test-examples: minimind wheel
 	$(call create_wheel_venv,$(EXAMPLES_VENV),tools/python/examples/requirements.txt)
-	$(EXAMPLES_VENV)/bin/python -m unittest discover -s tools/python/tests -p 'test_examples.py'
+	$(EXAMPLES_VENV)/bin/python -m unittest discover -s tools/python/tests -p 'test_examples*.py'
 
 RAY_VENV := build/ray-venv
 test-ray: minimind wheel
