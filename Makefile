@@ -110,7 +110,7 @@ ABI := $(shell sed -n 's/^\#define MINIMIND_ABI //p' runtime/api/minimind.h)
 LIBRARY := $(BUILD)/libminimind.so.$(ABI)
 TEST_OBJECTS := $(TEST_UNITS:%=$(BUILD)/%.o)
 
-.PHONY: all lib licences release test-release wheel test-python help demo poet test test-serve test-clients test-deploy check test-everything test-systems run-tests install install-program deb test-deb clean format sanitize sanitize-threads run-threaded-tests soak fuzz reference bench-peers packages test-packages check-format check-units tidy
+.PHONY: all lib licences release test-release test-arm64 wheel test-python help demo poet test test-serve test-clients test-deploy check test-everything test-systems run-tests install install-program deb test-deb clean format sanitize sanitize-threads run-threaded-tests soak fuzz reference bench-peers packages test-packages check-format check-units tidy
 all: minimind
 
 help:
@@ -127,9 +127,10 @@ help:
 	@echo 'make test-page        build it, and test it under node and in Chromium'
 	@echo 'make lib              build the C interface, $(LIBRARY)'
 	@echo 'make release          build one file for each of $(RELEASE_TARGETS), under build/release-files'
+	@echo 'make test-release     the same, and check them'
+	@echo 'make test-arm64       compile the tests for 64-bit ARM, and run them under emulation'
 	@echo 'make install PREFIX=  install into PREFIX (default $(PREFIX)): bin/minimind, share/minimind, man pages, completions,'
 	@echo '                      lib/libminimind.so, include/minimind.h and lib/pkgconfig/minimind.pc'
-	@echo 'make test-release     the same, and check them'
 	@echo 'make deb              install debhelper if it is missing, and build a package of Debian, build/deb/*.deb'
 	@echo 'make test-deb         as root: the same, and install, upgrade and remove it in a new Debian 12 under build/deb-root'
 	@echo 'make wheel            build the package for Python, build/wheel/*.whl'
@@ -171,13 +172,18 @@ $(LIBRARY): $(filter $(BUILD)/weights/% $(BUILD)/runtime/%,$(OBJECTS)) runtime/a
 		$(filter %.o,$(in_link_order)) $(LDLIBS) -o $@
 	@ln -sfn $(notdir $@) $(@D)/libminimind.so
 
-# What people download: a file for each target, with all libraries and the bundled poet within it. linux-aarch64 is another one,
-# which nobody has tried yet.
-RELEASE_TARGETS := linux-x86_64
+# What people download: a file for each target, with all libraries and the bundled poet within it.
+RELEASE_TARGETS := linux-x86_64 linux-aarch64
 RELEASE_PACKAGES = $(if $(filter linux-aarch64,$(RELEASE_TARGETS)),g++-aarch64-linux-gnu qemu-user)
 release: minimind
 	$(if $(RELEASE_PACKAGES),$(call install_packages,$(RELEASE_PACKAGES)))
 	+LIBRARIES='$(BUILD_PACKAGES)' tools/release.sh ./minimind $(VERSION) $(RELEASE_TARGETS)
+
+# Under emulation. The rooms of tools are left out: most of their tests start the program.
+ARM64_TESTS := $(filter tests/weights/% tests/runtime/%,$(TEST_UNITS))
+test-arm64:
+	$(call install_packages,g++-aarch64-linux-gnu qemu-user)
+	+tests/arm64.sh $(ARM64_TESTS)
 
 test-release: release
 	tests/release.sh build/release-files

@@ -31,7 +31,8 @@ run() {
 }
 
 (cd "$folder" && sha256sum --quiet -c SHA256SUMS) || fail "SHA256SUMS does not agree"
-poem=$(./minimind generate -q --greedy -n 24 -m "$folder/../for/minimind-poet.gguf" -p '床前明月光，')
+# Of 16 tokens: the 17th has two candidates so close that instruction sets, which round differently, choose another one.
+poem=$(./minimind generate -q --greedy -n 16 -m "$folder/../for/minimind-poet.gguf" -p '床前明月光，')
 tokens=$(./minimind generate -q --greedy -n 24 --tokens 5,6,7 -m tests/golden/v3-moe/model.pth)
 for file in "$folder"/minimind-*; do
   name=$(basename "$file")
@@ -42,7 +43,7 @@ for file in "$folder"/minimind-*; do
   tests/hardening.sh "$file" || fail "$name is not hardened"
   choose_processors "$file"
   for processor in $processors; do
-    [ "$(run "$processor" "$file" generate -q --greedy -n 24 -p '床前明月光，')" = "$poem" ] ||
+    [ "$(run "$processor" "$file" generate -q --greedy -n 16 -p '床前明月光，')" = "$poem" ] ||
       fail "$name ($processor): another poem than that of the poet's file"
     [ "$(run "$processor" "$file" generate -q --greedy -n 24 --tokens 5,6,7 -m tests/golden/v3-moe/model.pth)" = "$tokens" ] ||
       fail "$name ($processor): other tokens than this machine's program"

@@ -19,43 +19,12 @@ mkdir -p $files $work
 poet=$work/minimind-poet.gguf
 "$program" convert weights/demo/model.pth $poet --type q8_0 --force -q
 
-# Debian's packages of another architecture, whose lists and files are kept apart from the system's.
-apt_for() {
-  architecture=$1
-  shift
-  state=$root/$work/apt-$architecture
-  mkdir -p "$state/lists/partial" "$state/cache/archives/partial"
-  touch "$state/status"
-  apt-get -qq -o APT::Architecture="$architecture" -o APT::Architectures="$architecture" -o Dir::State="$state" \
-    -o Dir::State::status="$state/status" -o Dir::Cache="$state/cache" "$@"
-}
-
-# Headers that every machine shares, and the static libraries of the architecture.
-make_sysroot() {
-  architecture=$1 triple=$2
-  sysroot=$work/sysroot-$architecture
-  [ -e "$sysroot/versions" ] && return
-  rm -rf "$sysroot"
-  mkdir -p "$sysroot/include" "$sysroot/lib" "$sysroot/packages"
-  for header in boost CLI fmt nlohmann xsimd utf8proc.h zlib.h zconf.h; do
-    ln -s "/usr/include/$header" "$sysroot/include/$header"
-  done
-  apt_for "$architecture" update
-  (cd "$sysroot/packages" && for package in libutf8proc-dev zlib1g-dev; do apt_for "$architecture" download "$package"; done)
-  for package in "$sysroot"/packages/*.deb; do
-    dpkg-deb -x "$package" "$sysroot/packages"
-    dpkg-deb -f "$package" Package Version >> "$sysroot/versions.new"
-  done
-  cp "$sysroot/packages/usr/lib/$triple"/*.a "$sysroot/lib"
-  mv "$sysroot/versions.new" "$sysroot/versions"
-}
-
 for target in "$@"; do
   case $target in
     linux-x86_64) compiler=g++ sysroot='' ;;
     linux-aarch64)
       compiler=aarch64-linux-gnu-g++
-      make_sysroot arm64 aarch64-linux-gnu
+      tools/sysroot.sh arm64 aarch64-linux-gnu $work/sysroot-arm64
       sysroot=$root/$work/sysroot-arm64 ;;
     *) echo "release.sh: unknown target $target, expected linux-x86_64 or linux-aarch64" >&2; exit 2 ;;
   esac
