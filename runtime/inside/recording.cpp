@@ -20,14 +20,51 @@ std::size_t per_token(const MixtureOfExperts& moe) {
   return moe.experts_per_token + moe.experts.size() - moe.routed_experts;
 }
 
+void check_index(const char* name, const std::optional<std::size_t>& index, std::size_t count) {
+  if (!index || *index < count) return;
+  throw Error(fmt::format("{} is {}, expected 0 to {}", name, *index, count - 1));
+}
+
+// The engine shows the memory that it then computes with, which is its own and not constant.
+Matrix<float> writable(Matrix<const float> values) {
+  return {const_cast<float*>(values.data), values.rows, values.cols};
+}
+
+void clear_columns(Matrix<float> values, Range columns) {
+  for (std::size_t i = 0; i < values.rows; ++i) std::fill_n(values.row(i) + columns.begin, columns.size(), 0.0f);
+}
+
 bool is_of_expert(const Point& point) {
   return point.expert.has_value();
 }
 
 }  // namespace
 
-Recording::Recording(const Model& model, const kernels::Table& kernels, std::vector<Point> points, std::size_t tokens)
-    : model_(model), kernels_(kernels), points_(std::move(points)), tokens_(tokens), layer_(model.layers.size()) {
+void check_part(const Model& model, const SwitchedOff& part) {
+  check_index("layer", part.layer, model.layers.size());
+  if (part.head.has_value() == (part.expert || part.neuron)) {
+    throw Error("the part of a layer is unclear, expected a head, an expert, a neuron, or a neuron of an expert");
+  }
+  check_index("head", part.head, model.config.num_attention_heads);
+  const auto* const moe = std::get_if<MixtureOfExperts>(&model.layers[part.layer].mlp);
+  if (part.expert && !moe) {
+    throw Error(fmt::format("expert is {}, expected none, because layer {} has no experts", *part.expert, part.layer));
+  }
+  if (part.neuron && moe && !part.expert) throw Error("expert is missing, expected the expert that the neuron is of");
+  if (moe) check_index("expert", part.expert, moe->experts.size());
+  if (!part.neuron) return;
+  const FeedForward& ffn = moe ? moe->experts[*part.expert] : std::get<FeedForward>(model.layers[part.layer].mlp);
+  check_index("neuron", part.neuron, rows(ffn.up_proj));
+}
+
+Recording::Recording(const Model& model, const kernels::Table& kernels, std::vector<Point> points, std::size_t tokens,
+                     std::vector<SwitchedOff> without)
+    : model_(model),
+      kernels_(kernels),
+      points_(std::move(points)),
+      without_(std::move(without)),
+      tokens_(tokens),
+      layer_(model.layers.size()) {
   const auto count = most_values(points_, tokens);
   if (!count || *count > largest_recording / sizeof(float)) {
     throw Error(
@@ -87,6 +124,7 @@ void Recording::see(std::string_view shown, Matrix<const float> values, std::siz
   }
   const MixtureOfExperts* const moe = mixture();
   if (moe && shown == "mlp.gate") choose(*moe, values);
+  if (!without_.empty()) switch_off(shown, values, row);
   if (moe && shown.starts_with("mlp.") && shown != "mlp.gate") return see_expert(*moe, shown, values, row);
   if (moe && shown == "output") add_experts(*moe);
   const std::size_t index = find(shown, nowhere);
@@ -100,6 +138,27 @@ void Recording::see(std::string_view shown, Matrix<const float> values, std::siz
   } else {
     std::copy_n(values.data, values.rows * values.cols, to);
   }
+}
+
+// A head is off if its output is 0, a neuron if its activation is, and an expert if its output is.
+void Recording::switch_off(std::string_view shown, Matrix<const float> values, std::size_t slot) const {
+  const std::size_t head_dim = model_.config.head_dim;
+  for (const SwitchedOff& part : without_) {
+    if (part.layer != layer_) continue;
+    if (part.head && shown == "self_attn.o_proj.input") {
+      clear_columns(writable(values), {*part.head * head_dim, (*part.head + 1) * head_dim});
+    }
+    const bool is_its_ffn = !part.head && (!part.expert || *part.expert == expert_of(slot));
+    if (is_its_ffn && part.neuron && shown == "mlp.down_proj.input") {
+      clear_columns(writable(values), {*part.neuron, *part.neuron + 1});
+    }
+    if (is_its_ffn && !part.neuron && shown == "mlp.down_proj") clear_columns(writable(values), {0, values.cols});
+  }
+}
+
+std::size_t Recording::expert_of(std::size_t slot) const {
+  const auto after = std::upper_bound(routing_.first_slot.begin(), routing_.first_slot.end(), slot);
+  return static_cast<std::size_t>(after - routing_.first_slot.begin()) - 1;
 }
 
 // Routes the tokens of this pass as Forward does, from the scores that it showed.
@@ -128,8 +187,7 @@ void Recording::choose(const MixtureOfExperts& moe, Matrix<const float> scores) 
 
 void Recording::see_expert(const MixtureOfExperts& moe, std::string_view shown, Matrix<const float> values,
                            std::size_t slot) {
-  const auto after = std::upper_bound(routing_.first_slot.begin(), routing_.first_slot.end(), slot);
-  const std::size_t expert = static_cast<std::size_t>(after - routing_.first_slot.begin()) - 1;
+  const std::size_t expert = expert_of(slot);
   assert(expert < moe.experts.size());
   if (shown == "mlp.down_proj") {
     std::copy_n(values.data, values.rows * values.cols, &expert_outputs_[slot * values.cols]);
@@ -150,9 +208,11 @@ void Recording::add_experts(const MixtureOfExperts& moe) {
 }
 
 Recording record(const Model& model, const kernels::Table& kernels, KvType kv_type, std::vector<Point> points,
-                 std::span<const std::int32_t> tokens, const std::function<void(std::size_t)>& progress) {
+                 std::span<const std::int32_t> tokens, const std::function<void(std::size_t)>& progress,
+                 std::vector<SwitchedOff> without) {
   check_tokens(tokens, model.config.vocab_size);
-  Recording recording(model, kernels, std::move(points), tokens.size());
+  for (const SwitchedOff& part : without) check_part(model, part);
+  Recording recording(model, kernels, std::move(points), tokens.size(), std::move(without));
   Context context(model.config, tokens.size(), kv_type);
   Forward forward(model, kernels, 1, std::min(tokens.size(), batch_tokens), tokens.size());
   forward.set_observer(&recording);

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <functional>
 #include <map>
+#include <optional>
 #include <span>
 #include <string>
 #include <string_view>
@@ -19,6 +20,17 @@
 
 namespace minimind {
 
+// A part of a layer that is switched off for all tokens: what it would add is 0. It is a head, an expert, or a neuron
+// of an FFN or of an expert.
+struct SwitchedOff {
+  std::size_t layer = 0;
+  std::optional<std::size_t> head{}, expert{}, neuron{};  // expert: in MixtureOfExperts::experts
+};
+
+// Throws Error if the model does not have such a part. The message starts with the member that is wrong, such as
+// "head".
+void check_part(const Model& model, const SwitchedOff& part);
+
 // The most memory that the values of a recording may take.
 inline constexpr std::size_t largest_recording = std::size_t{2} << 30;
 
@@ -27,8 +39,10 @@ inline constexpr std::size_t largest_recording = std::size_t{2} << 30;
 class Recording : public Observer {
  public:
   // Allocates the memory of all points outside of experts. Throws Error if the values may take more than
-  // largest_recording, naming the size. `model` and `kernels` must outlive this.
-  Recording(const Model& model, const kernels::Table& kernels, std::vector<Point> points, std::size_t tokens);
+  // largest_recording, naming the size. `model` and `kernels` must outlive this. The passes compute without the parts,
+  // which must be the model's.
+  Recording(const Model& model, const kernels::Table& kernels, std::vector<Point> points, std::size_t tokens,
+            std::vector<SwitchedOff> without = {});
 
   void see(std::string_view shown, Matrix<const float> values, std::size_t row, std::size_t head) override;
 
@@ -36,6 +50,9 @@ class Recording : public Observer {
   // The values of points()[index], row-major, and their shape.
   std::span<const float> values(std::size_t index) const { return values_[index]; }
   std::vector<std::size_t> shape(std::size_t index) const;
+
+  // Returns all values of a point of this name, which must be chosen.
+  std::span<const float> values(const std::string& name) const { return values_[by_name_.at(name)]; }
 
   // Returns the values of one token at a point of this name, which must be chosen and not of an expert.
   std::span<const float> row(const std::string& name, std::size_t token) const;
@@ -48,6 +65,8 @@ class Recording : public Observer {
   const MixtureOfExperts* mixture() const;
   std::size_t find(std::string_view shown, std::size_t expert) const;
   std::size_t find(const std::string& name) const;
+  void switch_off(std::string_view shown, Matrix<const float> values, std::size_t slot) const;
+  std::size_t expert_of(std::size_t slot) const;
   void choose(const MixtureOfExperts& moe, Matrix<const float> scores);
   void see_expert(const MixtureOfExperts& moe, std::string_view shown, Matrix<const float> values, std::size_t slot);
   void add_experts(const MixtureOfExperts& moe);
@@ -55,6 +74,7 @@ class Recording : public Observer {
   const Model& model_;
   const kernels::Table& kernels_;
   std::vector<Point> points_;
+  std::vector<SwitchedOff> without_;
   std::vector<std::vector<float>> values_;
   std::map<Key, std::size_t> by_key_;
   std::map<std::string, std::size_t> by_name_;
@@ -64,9 +84,10 @@ class Recording : public Observer {
   std::vector<float> expert_outputs_;  // [slots, d]
 };
 
-// Runs the tokens and records these points, with an exact pass on one thread. Calls progress(tokens done) after each
-// batch. Throws Error as Recording and check_tokens() do, and Cancelled.
+// Runs the tokens without some parts and records these points, with an exact pass on one thread. Calls progress(tokens
+// done) after each batch. Throws Error as Recording, check_tokens() and check_part() do, and Cancelled.
 Recording record(const Model& model, const kernels::Table& kernels, KvType kv_type, std::vector<Point> points,
-                 std::span<const std::int32_t> tokens, const std::function<void(std::size_t)>& progress);
+                 std::span<const std::int32_t> tokens, const std::function<void(std::size_t)>& progress,
+                 std::vector<SwitchedOff> without = {});
 
 }  // namespace minimind

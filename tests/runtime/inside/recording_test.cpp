@@ -113,5 +113,93 @@ TEST(Recording, RefusesMoreMemoryThanItsLimit) {
   }
 }
 
+Recording record_without(const Model& model, std::span<const std::int32_t> tokens, std::vector<SwitchedOff> without) {
+  return record(
+      model, kernels::choose(), KvType::f32, points_of(model), tokens, [](std::size_t) {}, std::move(without));
+}
+
+class SwitchedOffTest : public testing::TestWithParam<std::string> {};
+
+// Without all heads and all of the FFN, every layer adds 0.
+TEST_P(SwitchedOffTest, NothingIsAddedWithoutAllParts) {
+  const GoldenCase golden = load_golden(GetParam());
+  for (const WeightType type : {WeightType(), WeightType(DType::q8_0)}) {
+    const Model model = load_golden_model(golden, type);
+    std::vector<SwitchedOff> all;
+    for (std::size_t layer = 0; layer < model.layers.size(); ++layer) {
+      for (std::size_t i = 0; i < model.config.num_attention_heads; ++i) all.push_back({.layer = layer, .head = i});
+      if (const auto* const moe = std::get_if<MixtureOfExperts>(&model.layers[layer].mlp)) {
+        for (std::size_t i = 0; i < moe->experts.size(); ++i) all.push_back({.layer = layer, .expert = i});
+      } else {
+        const std::size_t width = rows(std::get<FeedForward>(model.layers[layer].mlp).up_proj);
+        for (std::size_t i = 0; i < width; ++i) all.push_back({.layer = layer, .neuron = i});
+      }
+    }
+    const Recording recording = record_without(model, golden.tokens, all);
+    const std::string last = "model.layers." + std::to_string(model.layers.size() - 1);
+    for (std::size_t token = 0; token < golden.tokens.size(); ++token) {
+      EXPECT_TRUE(std::ranges::equal(recording.row(last, token), recording.row("model.embed_tokens", token)));
+    }
+  }
+}
+
+// What is before the part stays; at the part its own values are 0 and the others stay.
+TEST_P(SwitchedOffTest, OneHeadIsOffAlone) {
+  const GoldenCase golden = load_golden(GetParam());
+  const Model model = load_golden_model(golden);
+  const Recording whole = record_all(model, golden.tokens);
+  const Recording without = record_without(model, golden.tokens, {{.layer = 1, .head = 2}});
+  const std::size_t head_dim = model.config.head_dim;
+  const std::string attention = "model.layers.1.self_attn.";
+  for (std::size_t token = 0; token < golden.tokens.size(); ++token) {
+    for (const std::string& name : {std::string("model.layers.0"), attention + "weights"}) {
+      EXPECT_TRUE(std::ranges::equal(without.row(name, token), whole.row(name, token))) << name;
+    }
+    const auto before = whole.row(attention + "o_proj.input", token);
+    const auto after = without.row(attention + "o_proj.input", token);
+    for (std::size_t i = 0; i < after.size(); ++i) EXPECT_EQ(after[i], i / head_dim == 2 ? 0 : before[i]);
+    EXPECT_FALSE(std::ranges::equal(without.row(attention + "o_proj", token), whole.row(attention + "o_proj", token)));
+  }
+}
+
+INSTANTIATE_TEST_SUITE_P(Golden, SwitchedOffTest, testing::Values("v1-moe", "v3-dense", "v3-moe"), test_name);
+
+TEST(SwitchedOff, ANeuronOfAnExpertIsOffAlone) {
+  const GoldenCase golden = load_golden("v3-moe");
+  const Model model = load_golden_model(golden);
+  const Recording whole = record_all(model, golden.tokens);
+  const Recording without = record_without(model, golden.tokens, {{.layer = 0, .expert = 1, .neuron = 3}});
+  const std::size_t width = rows(std::get<MixtureOfExperts>(model.layers[0].mlp).experts[1].up_proj);
+  for (std::size_t expert = 0; expert < 4; ++expert) {
+    const std::string name = "model.layers.0.mlp.experts." + std::to_string(expert) + ".down_proj.input";
+    const auto before = whole.values(name), after = without.values(name);
+    ASSERT_EQ(before.size(), after.size());
+    for (std::size_t i = 0; i < after.size(); ++i) {
+      EXPECT_EQ(after[i], expert == 1 && i % width == 3 ? 0 : before[i]) << name;
+    }
+  }
+}
+
+TEST(SwitchedOff, NamesAPartThatTheModelDoesNotHave) {
+  const Model dense = load_golden_model(load_golden("v3-dense")), moe = load_golden_model(load_golden("v3-moe"));
+  const auto message = [](const Model& model, const SwitchedOff& part) -> std::string {
+    try {
+      check_part(model, part);
+    } catch (const Error& error) {
+      return error.what();
+    }
+    return "";
+  };
+  EXPECT_EQ(message(dense, {.layer = 1, .head = 0}), "");
+  EXPECT_EQ(message(dense, {.layer = 99, .head = 0}).find("layer is 99, expected 0 to "), 0u);
+  EXPECT_EQ(message(dense, {.layer = 0, .head = 99}).find("head is 99, expected 0 to "), 0u);
+  EXPECT_EQ(message(dense, {.layer = 0, .neuron = 9999}).find("neuron is 9999, expected 0 to "), 0u);
+  EXPECT_EQ(message(dense, {.layer = 0, .expert = 0}).find("expert is 0, expected none"), 0u);
+  EXPECT_EQ(message(moe, {.layer = 0, .neuron = 0}).find("expert is missing"), 0u);
+  EXPECT_EQ(message(moe, {.layer = 0, .expert = 99}).find("expert is 99, expected 0 to "), 0u);
+  EXPECT_EQ(message(dense, {.layer = 0}).find("the part of a layer is unclear"), 0u);
+  EXPECT_EQ(message(dense, {.layer = 0, .head = 0, .neuron = 0}).find("the part of a layer is unclear"), 0u);
+}
+
 }  // namespace
 }  // namespace minimind
