@@ -59,6 +59,8 @@ class Sampler {
   // do, and if no token is left.
   std::int32_t sample(std::span<const float> logits, std::span<const std::uint8_t> allowed = {},
                       std::span<const LogitBias> penalties = {});
+  // Returns the tokens that the last sample was from. At temperature 0 that is the top-1 token, without a probability.
+  std::span<const Candidate> candidates() const { return candidates_; }
 
  private:
   double score(std::size_t token, float logit) const;

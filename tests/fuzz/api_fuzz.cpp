@@ -26,7 +26,8 @@ constexpr const char* routes[] = {"/api/chat",
                                   "/v1/chat/completions",
                                   "/v1/completions",
                                   "/api/show",
-                                  "/v1/responses"};
+                                  "/v1/responses",
+                                  "/v1/inside"};
 
 ModelShelf::Settings settings() {
   ModelShelf::Settings settings{.arguments = {},
@@ -46,6 +47,7 @@ ApiOptions options() {
   options.defaults.parameters.max_tokens = 4;
   options.seed = 7;
   options.weights_folders = {"tests/golden/v3-fp32"};
+  options.inside = true;
   return options;
 }
 

@@ -174,6 +174,16 @@ ChatJson answer_json(const std::string& id, const std::string& model, const Requ
           {"model", model}, {"choices", std::move(choices)},  {"usage", usage_json(usage)}};
 }
 
+ChatJson piece_json(const Tokenizer& tokenizer, std::int32_t id) {
+  const std::string_view bytes = tokenizer.token_bytes(id);
+  ChatJson piece = ChatJson(std::string(bytes));
+  if (!is_utf8(bytes)) {
+    piece = ChatJson::array();
+    for (const char c : bytes) piece.push_back(static_cast<unsigned char>(c));
+  }
+  return {{"id", id}, {"piece", std::move(piece)}};
+}
+
 std::string unique_id(std::string_view prefix) {
   constexpr std::string_view letters = "ABCDEFGHIJKLMNOPQRSTUVWXYZabcdefghijklmnopqrstuvwxyz0123456789";
   constexpr std::size_t length = 24;

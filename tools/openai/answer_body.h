@@ -69,6 +69,9 @@ ChatJson answer_json(const std::string& id, const std::string& model, const Requ
 // The text of a prompt, which `echo` puts before that of the completion.
 std::string prompt_text(const TextModel& model, const TextPrompt& prompt);
 
+// Returns the id and the `piece` of a token: its text, or the list of its bytes if it is only a part of a character.
+ChatJson piece_json(const Tokenizer& tokenizer, std::int32_t id);
+
 // Returns `prefix` and 24 random letters and digits: no two calls give the same, in any process. Any thread may call.
 std::string unique_id(std::string_view prefix);
 

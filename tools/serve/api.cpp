@@ -9,10 +9,12 @@
 #include <random>
 
 #include "runtime/text/utf8.h"
+#include "tools/openai/answer_body.h"
 #include "tools/openai/body_fields.h"
 #include "tools/openai/request_error.h"
 #include "tools/serve/absent_routes.h"
 #include "tools/serve/completion.h"
+#include "tools/serve/inside.h"
 #include "tools/serve/metrics.h"
 #include "tools/serve/ollama_models.h"
 #include "tools/serve/page.h"
@@ -91,17 +93,6 @@ void reject_method(const HttpRequest& request, const std::string& expected, Erro
   answer.send(error.status(), json_type, errors(error), {{"Allow", methods + ", OPTIONS"}});
 }
 
-// The text of a token; its bytes if it is only a part of a character.
-ChatJson piece_json(const Tokenizer& tokenizer, std::int32_t id) {
-  const std::string_view bytes = tokenizer.token_bytes(id);
-  ChatJson piece = ChatJson(std::string(bytes));
-  if (!is_utf8(bytes)) {
-    piece = ChatJson::array();
-    for (const char c : bytes) piece.push_back(static_cast<unsigned char>(c));
-  }
-  return {{"id", id}, {"piece", std::move(piece)}};
-}
-
 void send_json(HttpAnswer& answer, const ChatJson& json) {
   answer.send(200, json_type, json_line(json));
 }
@@ -141,6 +132,7 @@ const std::map<std::string, Api::Route, std::less<>>& Api::routes() {
       {"/tokenize", {"POST", &Api::tokenize}},
       {"/detokenize", {"POST", &Api::detokenize}},
       {"/apply-template", {"POST", &Api::apply_template}},
+      {"/v1/inside", {"POST", &Api::inside}},
       {"/generate", {"POST", &Api::generate}},
       {"/update_weights_from_disk", {"POST", &Api::update_weights}},
       {"/flush_cache", {"POST", &Api::flush_cache, false, true}},
@@ -376,6 +368,7 @@ ChatJson Api::model_json(const ModelShelf::Listed& model) const {
     facts["thinking"] = model.minds_thinking;
   }
   facts["loras"] = model.loras;
+  facts["inside"] = options_.inside;
   facts["defaults"] = defaults_json(options_.defaults);
   json["minimind"] = std::move(facts);
   return json;
@@ -450,6 +443,20 @@ void Api::apply_template(const ApiRequest& request, const Answer& answer) {
   const TextModel& model = served->model;
   const Request chat = read_request(request.body, true, defaults_for(request.body));
   about("messages", [&] { send_json(*answer, {{"prompt", model.chat_prompt(chat, std::time(nullptr)).bytes}}); });
+}
+
+// Runs on the thread for what takes long, one request at a time and behind the engine: texts that run go on meanwhile.
+void Api::inside(const ApiRequest& request, const Answer& answer) {
+  if (!options_.inside) {
+    throw RequestError(
+        "/v1/inside is off, because other machines reach the server; its operator starts it with --inside", "",
+        "permission_denied");
+  }
+  begin_long_work();
+  const std::shared_ptr<ServedModel> served = model_of(request.body, answer);
+  std::shared_ptr<const Model> weights;  // which the engine's thread may replace
+  served->engine.run_between_steps([&](ContextPool&) { weights = served->model.llm().model; });
+  send_json(*answer, inside_json(served->model, *weights, request.body, defaults_for(request.body)));
 }
 
 void Api::generate(const ApiRequest& request, const Answer& answer) {

@@ -53,6 +53,7 @@ struct ApiOptions {
   std::size_t waiting_bytes = std::size_t{256} << 20;  // of their bodies
   std::size_t text = std::size_t{512} << 10;           // most bytes of text in a body
   std::vector<std::string> weights_folders{};          // that clients may name checkpoints in
+  bool inside = false;                                 // /v1/inside is on
   std::chrono::milliseconds stuck_after{30'000};       // without progress; then /health fails
   // Gets what only the operator may know: why a file that a client named cannot be read. Empty: nobody does.
   std::function<void(const std::string&)> log{};
@@ -120,6 +121,7 @@ class Api {
   void health(const ApiRequest& request, const Answer& answer);
   void ready(const ApiRequest& request, const Answer& answer);
   void metrics(const ApiRequest& request, const Answer& answer);
+  void inside(const ApiRequest& request, const Answer& answer);
   void generate(const ApiRequest& request, const Answer& answer);
   std::string checkpoint_of(const std::string& path) const;
   void update_weights(const ApiRequest& request, const Answer& answer);

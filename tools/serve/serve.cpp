@@ -40,6 +40,7 @@ struct ServeCommand : GenerationArguments {
   std::size_t text_kb = 512;
   std::size_t stuck_seconds = 30;
   std::vector<std::string> weights_folders;
+  bool inside = false;
   bool no_sandbox = false;
   HttpArguments http;
 };
@@ -145,6 +146,7 @@ ApiOptions api_options(const ServeCommand& command) {
           .requests = command.parallel.texts + command.queue,
           .text = command.text_kb << 10,
           .weights_folders = weights_folders(command),
+          .inside = command.inside || command.http.is_local(),
           .stuck_after = std::chrono::seconds(command.stuck_seconds),
           .log = log_reason,
           .notice = command.run.quiet ? nullptr : note_hint};
@@ -245,6 +247,10 @@ void add_work_options(CommandOptions& command, ServeCommand& options) {
                             "多久没有任何进展后，/health 报告服务器卡住"))
       ->capture_default_str()
       ->transform(whole_number(1, 86400));
+  command.add_flag(
+      "--inside", options.inside, server_group,
+      bilingual("let other machines, too, look inside the model: /v1/inside and the page's view of that name",
+                "也允许其他机器查看模型内部：/v1/inside 及页面的“内部”视图"));
   command.add_flag(
       "--no-sandbox", options.no_sandbox, server_group,
       bilingual("keep the rights to read and write files and to run programs, which are given up after the start",

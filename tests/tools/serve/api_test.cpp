@@ -54,6 +54,7 @@ ApiOptions options() {
   options.defaults.parameters.max_tokens = 16;
   options.seed = 7;
   options.weights_folders = {MINIMIND_SOURCE_DIR "/weights", MINIMIND_SOURCE_DIR "/tests"};
+  options.inside = true;
   return options;
 }
 
@@ -833,6 +834,8 @@ TEST_F(ApiTest, NeverFailsByItselfWhateverTheBody) {
           "max_output_tokens": 2, "stream": false, "temperature": 1, "metadata": {"a": "b"}, "truncation": "disabled"})")},
       {"/tokenize", Json::parse(R"({"content": "a", "add_special": true, "with_pieces": true})")},
       {"/detokenize", Json::parse(R"({"tokens": [1, 2]})")},
+      {"/v1/inside", Json::parse(R"({"prompt": "月", "positions": [0], "neurons": 1, "candidates": 2, "top_k": 3,
+          "without": [{"layer": 0, "head": 1}, {"layer": 1, "neuron": 2}]})")},
       {"/apply-template", Json::parse(R"({"messages": [{"role": "user", "content": "a"}]})")}};
   std::mt19937 random(1);
   for (const auto& [path, whole] : bodies) {
@@ -964,6 +967,23 @@ TEST_F(ApiTest, NamesTheFieldThatIsWrong) {
       {"/tokenize", R"({"content": "a", "with_pieces": 1})", "with_pieces"},
       {"/tokenize", R"({"content": "a", "model": ""})", "model", 404},
       {"/tokenize", "", ""},
+      {"/v1/inside", "{}", "prompt"},
+      {"/v1/inside", with(R"("prompt": "a")"), "messages"},
+      {"/v1/inside", R"({"prompt": ["a", "b"]})", "prompt"},
+      {"/v1/inside", text(R"("stream": true)"), "stream"},
+      {"/v1/inside", text(R"("max_tokens": 3)"), "max_tokens"},
+      {"/v1/inside", text(R"("positions": [1000])"), "positions"},
+      {"/v1/inside", text(R"("positions": [])"), "positions"},
+      {"/v1/inside", text(R"("positions": [-1])"), "positions"},
+      {"/v1/inside", text(R"("positions": [0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0, 0])"), "positions"},
+      {"/v1/inside", text(R"("candidates": 0)"), "candidates"},
+      {"/v1/inside", text(R"("neurons": 17)"), "neurons"},
+      {"/v1/inside", text(R"("top_p": 2)"), "top_p"},
+      {"/v1/inside", text(R"("without": {"layer": 0})"), "without"},
+      {"/v1/inside", text(R"("without": [{"head": 0}])"), "without.layer"},
+      {"/v1/inside", text(R"("without": [{"layer": 0}])"), "without"},
+      {"/v1/inside", text(R"("without": [{"layer": 0, "head": 1000}])"), "without"},
+      {"/v1/inside", text(R"("without": [{"layer": 0, "row": 0}])"), "without.row"},
       {"/apply-template", "{}", "messages"},
       {"/update_weights_from_disk", "{}", "model_path"},
       {"/update_weights_from_disk", R"({"model_path": "a", "is_async": true})", "is_async"},

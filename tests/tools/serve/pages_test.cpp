@@ -35,6 +35,7 @@
 #include "tools/options/command_line.h"
 #include "tools/options/help.h"
 #include "tools/serve/api.h"
+#include "tools/serve/inside.h"
 #include "tools/serve/rollout.h"
 #include "tools/terminal/language.h"
 #include "weights/tensor/dtype.h"
@@ -230,6 +231,10 @@ const std::map<std::string, std::size_t>& values() {
       {"responses", ResponseStore::most_responses},
       {"MB of responses", ResponseStore::most_bytes >> 20},
       {"MB of waiting bodies", ApiOptions().waiting_bytes >> 20},
+      {"tokens inside", most_tokens_inside},
+      {"weights inside", most_weights_inside},
+      {"positions inside", most_positions_inside},
+      {"parts inside", most_parts_inside},
   };
   return values;
 }
