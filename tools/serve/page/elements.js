@@ -15,15 +15,17 @@ export function element(tag, attributes = {}, ...children) {
   return node;
 }
 
+// Returns a new element of SVG. Children are nodes or strings.
+export function svg(tag, attributes = {}, ...children) {
+  const node = document.createElementNS(SVG, tag);
+  for (const [name, value] of Object.entries(attributes)) node.setAttribute(name, value);
+  node.append(...children);
+  return node;
+}
+
 // Returns one of the symbols that index.html defines.
 export function icon(name) {
-  const svg = document.createElementNS(SVG, 'svg');
-  svg.setAttribute('class', 'icon');
-  svg.setAttribute('aria-hidden', 'true');
-  const use = document.createElementNS(SVG, 'use');
-  use.setAttribute('href', `#icon-${name}`);
-  svg.append(use);
-  return svg;
+  return svg('svg', {class: 'icon', 'aria-hidden': 'true'}, svg('use', {href: `#icon-${name}`}));
 }
 
 // Returns a button that shows an icon; the label is its tooltip and its name for screen readers.
@@ -69,8 +71,8 @@ export async function copyText(text) {
 }
 
 // Offers the text to the user as a file.
-export function download(name, text) {
-  const address = URL.createObjectURL(new Blob([text], {type: 'application/json'}));
+export function download(name, text, type = 'application/json') {
+  const address = URL.createObjectURL(new Blob([text], {type}));
   const link = element('a', {href: address, download: name});
   link.click();
   setTimeout(() => URL.revokeObjectURL(address), 60000);

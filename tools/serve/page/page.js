@@ -4,6 +4,7 @@ import {Chat} from './chat.js';
 import {Completion} from './completion.js';
 import {loadConversation, newConversation, titleOf} from './conversations.js';
 import {byId, element} from './elements.js';
+import {Inside} from './inside.js';
 import {isChinese, switchLanguage, t, translate} from './language.js';
 import {ModelChoice} from './model_choice.js';
 import {listModels} from './server.js';
@@ -22,6 +23,7 @@ const chat = new Chat(models, (conversation) => {
   if (conversation === chat.conversation) showTitle();
 });
 const completion = new Completion(models);
+const inside = new Inside(models);
 
 sidebar.onrename = (id, title) => {
   const conversation = id === chat.conversation.id ? chat.conversation : loadConversation(id);
@@ -33,6 +35,7 @@ sidebar.onrename = (id, title) => {
 function showModelFacts() {
   showDefaults(models.detailsOf(models.chosen()[0]).defaults);
   chat.showThink();
+  showInsideTab();
   showStarters(models.parts(models.chosen()[0])[0], (question) => {
     chat.focusBox();
     chat.send(question);
@@ -82,9 +85,9 @@ addEventListener('pagehide', () => {
   if (chat.isRunning()) chat.keep();
 });
 
-// -- the two views
+// -- the views
 
-const PANELS = ['chat', 'completion'];
+const PANELS = ['chat', 'completion', 'inside'];
 
 function choosePanel(chosen) {
   for (const name of PANELS) {
@@ -100,10 +103,20 @@ for (const name of PANELS) {
   tab.addEventListener('click', () => choosePanel(name));
   tab.addEventListener('keydown', (event) => {
     if (event.key !== 'ArrowLeft' && event.key !== 'ArrowRight') return;
-    const other = PANELS.find((panel) => panel !== name);
+    const shown = PANELS.filter((panel) => !byId(`${panel}-tab`).hidden);
+    const step = event.key === 'ArrowRight' ? 1 : shown.length - 1;
+    const other = shown[(shown.indexOf(name) + step) % shown.length];
     choosePanel(other);
     byId(`${other}-tab`).focus();
   });
+}
+
+// Only a server that allows it has the view; the page in one file has not.
+function showInsideTab() {
+  const allowed = models.detailsOf(models.chosen()[0]).inside === true;
+  byId('inside-tab').hidden = !allowed;
+  if (!allowed && !byId('inside').hidden) choosePanel('chat');
+  inside.modelChanged();
 }
 
 // -- sidebar and settings: beside the view if there is room, else over it
@@ -204,6 +217,7 @@ byId('language').addEventListener('click', () => {
   editTools(chat.conversation.tools, (tools) => changeConversation({tools}));
   completion.show();
   completion.showState();
+  inside.show();
   sidebar.show();
 });
 

@@ -14,6 +14,14 @@ export async function listModels() {
   return body.data.filter((model) => typeof model?.id === 'string');
 }
 
+// Sends a request whose answer is one JSON object, and returns it. The signal stops it, which throws an AbortError.
+export async function postJson(path, body, signal) {
+  const answer = await send(path, {method: 'POST', headers: {'Content-Type': 'application/json'}, signal, body: JSON.stringify(body)});
+  const json = await answer.json().catch((error) => { throw error.name === 'AbortError' ? error : new ServerError(t('badAnswer')); });
+  if (typeof json !== 'object' || json === null) throw new ServerError(t('badAnswer'));
+  return json;
+}
+
 // Sends a request whose answer is streamed; yields each chunk. The signal stops it, which throws an AbortError.
 export async function* streamChunks(path, body, signal) {
   const answer = await send(path, {

@@ -139,7 +139,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             return
         self.server.requests.append(body)
         try:
-            self.chat(body) if self.path == '/v1/chat/completions' else self.completion(body)
+            answer = {'/v1/chat/completions': self.chat, '/v1/inside': self.inside}.get(self.path, self.completion)
+            answer(body)
         except (BrokenPipeError, ConnectionResetError):
             self.server.disconnects += 1
             self.close_connection = True
@@ -208,6 +209,34 @@ class Handler(http.server.BaseHTTPRequestHandler):
         chunks.append({**head, 'choices': [], 'usage': {'prompt_tokens': 5, 'completion_tokens': len(tokens), 'total_tokens': 5 + len(tokens)}})
         self.stream(chunks)
 
+    # A model of two layers with two heads, of which the second layer has experts.
+    def inside(self, body):
+        text = body['prompt'] if 'prompt' in body else body['messages'][0]['content']
+        if text == 'long':
+            self.send_json(400, {'error': {'message': 'the text has 999 tokens, <b>expected</b> at most 256', 'param': 'prompt'}})
+            return
+        pieces = ['月', [0xe6, 0xb1], ' <b>', '\n'] if text != 'hostile' else [HOSTILE, '</svg><script>window.hacked = 11</script>']
+        position = body.get('positions', [len(pieces) - 1])[0]
+        less = 0.1 * len(body.get('without', []))
+        token = lambda i, **facts: {'id': i, 'piece': pieces[i % len(pieces)], **facts}
+        def layer(experts):
+            facts = {'attention': {'logit': 0.5, 'norm': 1.0, 'residual': 2.0}, 'feed_forward': {'logit': -0.25, 'norm': 2.0, 'residual': 3.0},
+                     'lens': token(0, probability=0.4),
+                     'neurons': [{'neuron': 7, **({'expert': 1} if experts else {}), 'activation': -1.5, 'norm': 0.5,
+                                  'raises': [token(0, logit=0.75), token(1, logit=-0.5)]}]}
+            return {**facts, **({'router': [0.1, 0.9], 'experts': [{'expert': 1, 'weight': 1.0}]} if experts else {})}
+        self.send_json(200, {
+            'object': 'inside', 'model': body.get('model'), 'tokens': [token(i, probability=None if i == 0 else 0.25) for i in range(len(pieces))],
+            'equations': [{'point': point, 'formula': formula} for point, formula in (
+                ('model.embed_tokens', 'x = embed_tokens[token]'), ('model.layers.*.input_layernorm', 'n = norm'),
+                ('model.layers.*.self_attn.q_proj', 'q = W_q n'), ('model.layers.*.mlp.up_proj', 'u = W_up n'),
+                ('model.layers.*', 'x = x + mlp'), ('model.norm', 'n = norm'), ('lm_head', 'logits = W_lm_head n'))],
+            'positions': [{'position': position, 'target': token(2, probability=0.5 - less, logit=3.25), 'kept': 2,
+                           'candidates': [token(2, probability=0.5 - less, logit=3.25, sampled=0.75), token(0, probability=0.2, logit=2.0, sampled=0.25),
+                                          token(1, probability=0.1, logit=1.0, sampled=0)],
+                           'embedding': {'logit': 2.75, 'norm': 1.0}, 'rest': 0.0, 'layers': [layer(False), layer(True)]}],
+            'attention': [[[[1 / (row + 1)] * (row + 1) for row in range(len(pieces))] for _ in range(2)] for _ in range(2)]})
+
     # -- sending
 
     def stream(self, chunks, done=True):
@@ -260,7 +289,8 @@ class FakeServer(http.server.ThreadingHTTPServer):
     def __init__(self, port=0):
         super().__init__(('127.0.0.1', port), Handler)
         self.requests, self.paths, self.disconnects, self.key, self.delay, self.gone = [], [], 0, None, 0.002, False
-        self.models = [model('full_sft_768', context_length=8192, loras=['medical', 'identity'], defaults={'temperature': 0.7}),
+        self.models = [model('full_sft_768', context_length=8192, loras=['medical', 'identity'], defaults={'temperature': 0.7},
+                             inside=True),
                        model('grpo_768', context_length=8192), model('pretrain_768', context_length=2048)]
         self.address = f'http://127.0.0.1:{self.server_address[1]}/'
 

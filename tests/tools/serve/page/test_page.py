@@ -6,6 +6,7 @@ import pathlib
 import tempfile
 import time
 import unittest
+import xml.etree.ElementTree
 
 from selenium import webdriver
 from selenium.webdriver.common.action_chains import ActionChains
@@ -89,6 +90,10 @@ class PageTest(unittest.TestCase):
     def text(self, selector):
         return self.find(selector).text
 
+    # The text of an element that may be replaced meanwhile.
+    def content(self, selector):
+        return self.script('return document.querySelector(arguments[0])?.textContent', selector)
+
     def click(self, selector):
         self.wait(lambda: self.find(selector) and self.find(selector).is_displayed())
         self.find(selector).click()
@@ -107,6 +112,23 @@ class PageTest(unittest.TestCase):
 
     def focused(self):
         return self.script('return document.activeElement.id || document.activeElement.getAttribute("aria-label")')
+
+    # Each fault that axe-core finds, with the elements that have it.
+    def faults(self):
+        self.script(AXE.read_text())
+        return self.browser.execute_async_script('''
+            const done = arguments[arguments.length - 1];
+            axe.run().then(({violations}) => done(violations.map(({id, nodes}) => [id, ...nodes.map((node) => node.html)])),
+                           (error) => done(String(error)));''')
+
+    # Elements that reach out of the window.
+    def overflowing(self):
+        return self.script('''
+            return [...document.querySelectorAll('#main *')].filter((node) => {
+              const box = node.getBoundingClientRect();
+              const scrolls = node.closest('.table, pre, .off-screen, .icon');
+              return !scrolls && box.width > 0 && (box.right > innerWidth + 1 || box.left < -1);
+            }).map((node) => node.id || node.className || node.localName);''')
 
     def idle(self):
         return not self.find('#stop').is_displayed()
@@ -589,14 +611,6 @@ class KeysTest(PageTest):
         ids = self.script('return [...document.querySelectorAll("[id]")].map((node) => node.id)')
         self.assertEqual(len(ids), len(set(ids)))
 
-    # Each fault that axe-core finds, with the elements that have it.
-    def faults(self):
-        self.script(AXE.read_text())
-        return self.browser.execute_async_script('''
-            const done = arguments[arguments.length - 1];
-            axe.run().then(({violations}) => done(violations.map(({id, nodes}) => [id, ...nodes.map((node) => node.html)])),
-                           (error) => done(String(error)));''')
-
     def test_axe_finds_no_fault(self):
         self.assertEqual(self.faults(), [])
         for text in ('markdown', 'weather?', 'busy'):
@@ -1050,6 +1064,143 @@ class CompletionTest(PageTest):
         self.assertEqual(self.find('#prompt').get_attribute('value'), 'kept')
 
 
+class InsideTest(PageTest):
+    def tearDown(self):
+        self.browser.execute_cdp_cmd('Emulation.clearDeviceMetricsOverride', {})
+        super().tearDown()
+
+    def look(self, text='moon'):
+        self.click('#inside-tab')
+        self.find('#inside-text').send_keys(text)
+        self.click('#look')
+        self.wait(lambda: self.content('#inside-details h2') or self.find('#inside-error').is_displayed())
+
+    def open_layers(self):
+        for summary in self.all('.layer summary'):
+            summary.click()
+        self.wait(lambda: len(self.all('.map')) == 4)
+
+    def press(self, *keys):
+        ActionChains(self.browser).send_keys(*keys).perform()
+
+    def test_the_view_is_there_if_the_server_allows_it(self):
+        self.assertTrue(self.find('#inside-tab').is_displayed())
+        Select(self.find('#checkpoint-0')).select_by_value('grpo_768')
+        self.assertFalse(self.find('#inside-tab').is_displayed())
+        Select(self.find('#checkpoint-0')).select_by_value('full_sft_768')
+        self.click('#inside-tab')
+        self.assertTrue(self.find('#inside').is_displayed())
+        Select(self.find('#checkpoint-0')).select_by_value('grpo_768')
+        self.assertTrue(self.find('#chat').is_displayed())
+
+    def test_shows_what_was_computed_at_a_token(self):
+        self.look()
+        self.assertEqual(self.server.requests[-1], {'model': 'full_sft_768', 'prompt': 'moon', 'candidates': 8})
+        self.assertEqual([node.text for node in self.all('.piece')], ['月', '⟨e6 b1⟩', '␣<b>', '↵'])
+        self.assertEqual(self.content('#inside-details h2'), 'At token 3 ↵')
+        self.assertIn('probability 50.0%, logit 3.250', self.text('#inside-details .note'))
+        self.assertIn('2 may be sampled', self.text('#inside-details caption'))
+        self.assertEqual([row.text for row in self.all('#inside-details tbody tr')][0], '␣<b> 3.250 50.0% 75.0%')
+        shares = self.find('[aria-label^="Shares of the logit."]').get_attribute('aria-label')
+        self.assertIn('Embedding: +2.750; 0 attention: +0.500; 0 feed-forward: −0.250', shares)
+        self.all('.piece')[1].click()
+        self.wait(lambda: self.content('#inside-details h2') == 'At token 1 ⟨e6 b1⟩')
+        self.assertEqual(self.server.requests[-1]['positions'], [1])
+
+    def test_sampling_and_chat_are_sent(self):
+        self.click('#open-settings')
+        self.find('#sampling-temperature').send_keys('0.5')
+        self.find('#sampling-max_tokens').send_keys('9')
+        self.click('#close-settings')
+        self.click('#inside-tab')
+        self.click('#inside-chat')
+        self.look()
+        body = self.server.requests[-1]
+        self.assertEqual((body['messages'], body['temperature']), ([{'role': 'user', 'content': 'moon'}], 0.5))
+        self.assertNotIn('max_tokens', body)
+
+    def test_a_layer_has_its_equations_maps_experts_and_neurons(self):
+        self.look()
+        self.open_layers()
+        text = self.text('#inside-details')
+        for part in ('q_proj q = W_q n', 'up_proj u = W_up n', 'Router: probability of each expert', 'Strongest neurons', '1/7 -1.500 0.500'):
+            self.assertIn(part, text)
+        self.assertIn('looks most at 0 月 0.250', self.find('.map').get_attribute('aria-label'))
+
+    def test_weights_are_read_by_keyboard_and_pointer(self):
+        self.look()
+        self.open_layers()
+        self.script('document.querySelector(".map").focus()')
+        self.press(Keys.ARROW_UP, Keys.ARROW_UP, Keys.ARROW_RIGHT)
+        self.assertEqual(self.text('.weight'), 'Head 0: 1 ⟨e6 b1⟩ looks at 1 ⟨e6 b1⟩ with weight 0.5000')
+        ActionChains(self.browser).move_to_element_with_offset(self.find('.map'), 20, 20).perform()
+        self.assertRegex(self.text('.weight'), r'Head 0: 2 ␣<b> looks at 2 ␣<b> with weight 0.3333')
+
+    def test_parts_are_switched_off_and_on(self):
+        self.look()
+        self.open_layers()
+        for label, part in (('Head 1', {'layer': 0, 'head': 1}), ('Expert 1', {'layer': 1, 'expert': 1}),
+                            ('neuron 1/7', {'layer': 1, 'expert': 1, 'neuron': 7})):
+            label = f'Switch off Layer {part["layer"]} · {label}'
+            before = len(self.server.requests)
+            self.find(f'[aria-label="{label}"]').click()
+            self.wait(lambda: len(self.server.requests) > before)
+            self.assertEqual(self.server.requests[-1]['without'][-1], part)
+            self.wait(lambda: self.find(f'[aria-label="{label}"][aria-pressed="true"]'))
+            self.assertEqual(self.focused(), label)
+        self.assertEqual(self.text('#inside-off'), 'Off, by layer: 0: head 1, 1: expert 1, 1: expert 1 neuron 7')
+        self.assertEqual(self.all('#inside-details tbody tr')[0].text, '␣<b> 3.250 50.0% 20.0% 75.0%')
+        self.click('#inside-on')
+        self.wait(lambda: not self.find('#inside-parts').is_displayed())
+        self.assertEqual(self.all('#inside-details tbody tr')[0].text, '␣<b> 3.250 50.0% 75.0%')
+
+    def test_a_figure_is_saved_as_svg(self):
+        self.look()
+        self.open_layers()
+        self.find('[aria-label="Save “Layer 0 · Head 1” as SVG"]').click()
+        path = pathlib.Path(self.downloads, 'Layer 0 · Head 1.svg')
+        self.wait(path.exists)
+        drawing = xml.etree.ElementTree.fromstring(path.read_text())
+        self.assertEqual(drawing.tag, '{http://www.w3.org/2000/svg}svg')
+        fills = {node.get('fill') for node in drawing.iter()}
+        self.assertTrue(any(fill.startswith('rgb(') for fill in fills), fills)
+        self.assertNotIn('class', drawing.attrib)
+
+    def test_errors_are_words(self):
+        self.look('long')
+        self.assertEqual(self.text('#inside-error'), 'The server rejected the request: the text has 999 tokens, <b>expected</b> at most 256')
+
+    def test_tokens_are_inert(self):
+        self.look('hostile')
+        self.open_layers()
+        self.assertEqual(self.script('return window.hacked'), None)
+        self.assertEqual(self.all('#inside img, #inside iframe, #inside script'), [])
+
+    def test_tokens_are_chosen_by_keyboard(self):
+        self.look()
+        self.script('document.querySelector(".piece[tabindex=\'0\']").focus()')
+        self.press(Keys.HOME, Keys.ENTER)
+        self.wait(lambda: self.content('#inside-details h2') == 'At token 0 月')
+        self.assertEqual(self.focused(), '0 月')
+
+    def test_no_fault_and_no_overflow(self):
+        self.look()
+        self.open_layers()
+        self.find('[aria-label="Switch off Layer 0 · Head 1"]').click()
+        self.wait(lambda: self.find('#inside-parts').is_displayed())
+        for theme in ('light', 'dark'):
+            self.script('document.documentElement.dataset.theme = arguments[0]', theme)
+            self.assertEqual(self.faults(), [], theme)
+        for width in (320, 390, 768, 1024, 1920):
+            self.browser.execute_cdp_cmd('Emulation.setDeviceMetricsOverride',
+                                         {'width': width, 'height': 800, 'deviceScaleFactor': 1, 'mobile': False})
+            self.assertEqual(self.overflowing(), [], width)
+        self.browser.execute_cdp_cmd('Emulation.clearDeviceMetricsOverride', {})
+        self.click('#language')
+        self.wait(lambda: self.content('#inside-details h2') == '词元 3 ↵ 处')
+        self.assertEqual(self.faults(), [])
+
+
 class ErrorTest(PageTest):
     def test_errors_are_words(self):
         for text, expected in (('reject', 'The server rejected the request: temperature is 9, <b>expected</b> 0 to 2'),
@@ -1143,13 +1294,7 @@ class LookTest(PageTest):
                                          {'width': width, 'height': 800, 'deviceScaleFactor': 1, 'mobile': False})
             for tab in ('#completion-tab', '#chat-tab'):
                 self.click(tab)
-                wide = self.script('''
-                    return [...document.querySelectorAll('#main *')].filter((node) => {
-                      const box = node.getBoundingClientRect();
-                      const scrolls = node.closest('.table, pre, .off-screen, .icon');
-                      return !scrolls && box.width > 0 && (box.right > innerWidth + 1 || box.left < -1);
-                    }).map((node) => node.id || node.className || node.localName);''')
-                self.assertEqual(wide, [], width)
+                self.assertEqual(self.overflowing(), [], width)
         self.browser.execute_cdp_cmd('Emulation.clearDeviceMetricsOverride', {})
 
     def test_drawers_on_a_phone(self):

@@ -109,6 +109,22 @@ class ServedPageTest(PageTest):
         self.wait(lambda: self.find('#complete').is_displayed() and len(self.all('.token')) > 2)
         self.assertFalse(self.find('#complete-error').is_displayed())
 
+    def test_looks_inside(self):
+        self.click('#inside-tab')
+        self.find('#inside-text').send_keys('夜泊枫桥')
+        self.click('#look')
+        self.wait(lambda: self.content('#inside-details h2'))
+        self.assertEqual(self.all('.bars')[0].get_attribute('role'), 'img')
+        for summary in self.all('.layer summary'):
+            summary.click()
+        self.wait(lambda: self.all('.map'))
+        self.all('.piece')[0].click()
+        self.wait(lambda: self.content('#inside-details h2').startswith('At token 0'))
+        before = self.content('#inside-details tbody')
+        self.find('[aria-label="Switch off Layer 0 · Head 0"]').click()
+        self.wait(lambda: self.find('#inside-parts').is_displayed() and self.content('#inside-details tbody') != before)
+        self.assertFalse(self.find('#inside-error').is_displayed())
+
     def test_files_have_the_policy_and_are_not_sent_twice(self):
         answer = urllib.request.urlopen(self.server.address)
         policy = (ROOT / 'tools/serve/page/content_security_policy.txt').read_text().strip()
@@ -118,6 +134,25 @@ class ServedPageTest(PageTest):
         with self.assertRaises(urllib.error.HTTPError) as failure:
             urllib.request.urlopen(again)
         self.assertEqual(failure.exception.code, 304)
+
+
+# A server that other machines reach, as its options say.
+class RemoteTest(PageTest):
+    options = ['--allow-host', 'minimind.example']
+    has_inside = False
+
+    def start_server(self):
+        server = Program(*self.options)
+        self.addCleanup(server.stop)
+        return server
+
+    def test_looks_inside_only_if_allowed(self):
+        self.assertEqual(self.find('#inside-tab').is_displayed(), self.has_inside)
+
+
+class RemoteInsideTest(RemoteTest):
+    options = [*RemoteTest.options, '--inside']
+    has_inside = True
 
 
 class KeyTest(PageTest):
