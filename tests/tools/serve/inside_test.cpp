@@ -160,34 +160,63 @@ TEST(Inside, StatesItsLimit) {
   }
 }
 
-TEST(InsideRoute, IsOffUnlessAllowed) {
-  ModelShelf::Settings settings{.arguments = arguments_of("/weights/demo/model.pth", ""),
-                                .chat_template = "",
-                                .limits = {.parallel = 1, .kv_memory = std::size_t{8} << 20, .queue = 8},
-                                .models_memory = std::size_t{20} << 20};
-  ModelShelf models(std::move(settings));
-  const auto ask = [&](bool allowed) {
+class InsideRoute : public testing::Test {
+ protected:
+  static std::shared_ptr<FakeAnswer> post(Api& api, const std::string& path, const std::string& body) {
+    const auto answer = std::make_shared<FakeAnswer>();
+    api.handle(
+        {.method = "POST", .path = path, .query = "", .headers = {{"content-type", "application/json"}}, .body = body},
+        answer);
+    return answer;
+  }
+  static ApiOptions options(bool allowed = true) {
     ApiOptions options;
     options.inside = allowed;
-    Api api(models, options);
-    const auto answer = std::make_shared<FakeAnswer>();
-    api.handle({.method = "POST",
-                .path = "/v1/inside",
-                .query = "",
-                .headers = {{"content-type", "application/json"}},
-                .body = R"({"prompt": "月"})"},
-               answer);
-    EXPECT_TRUE(answer->wait());
-    const auto list = std::make_shared<FakeAnswer>();
+    return options;
+  }
+
+  ModelShelf models{{.arguments = arguments_of("/weights/demo/model.pth", ""),
+                     .chat_template = "",
+                     .limits = {.parallel = 1, .kv_memory = std::size_t{8} << 20, .queue = 8},
+                     .models_memory = std::size_t{20} << 20}};
+};
+
+TEST_F(InsideRoute, IsOffUnlessAllowed) {
+  for (const bool allowed : {true, false}) {
+    Api api(models, options(allowed));
+    const auto answer = post(api, "/v1/inside", R"({"prompt": "月"})"), list = std::make_shared<FakeAnswer>();
     api.handle({.method = "GET", .path = "/v1/models", .query = "", .headers = {}, .body = ""}, list);
-    EXPECT_TRUE(list->wait());
+    ASSERT_TRUE(answer->wait() && list->wait());
     EXPECT_EQ(list->json()["data"][0]["minimind"]["inside"], allowed);
-    return answer;
-  };
-  EXPECT_EQ(ask(true)->json()["object"], "inside");
-  const auto refused = ask(false);
-  EXPECT_EQ(refused->status(), 403);
-  EXPECT_NE(refused->body().find("--inside"), std::string::npos) << refused->body();
+    EXPECT_EQ(answer->status(), allowed ? 200 : 403) << answer->body();
+    EXPECT_EQ(answer->body().find("--inside") == std::string::npos, allowed) << answer->body();
+  }
+}
+
+// Takes a second or so.
+constexpr const char* long_body =
+    R"({"prompt": [7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7, 7],
+        "neurons": 16, "positions": [0, 1, 2, 3, 4, 5, 6, 7, 8, 9, 10, 11, 12, 13, 14, 15]})";
+
+TEST_F(InsideRoute, LetsOthersGoOn) {
+  Api api(models, options());
+  const auto slow = post(api, "/v1/inside", long_body);
+  const auto brief = post(api, "/tokenize", R"({"content": "a"})");
+  const auto text = post(api, "/v1/completions", R"({"prompt": "a", "max_tokens": 1})");
+  ASSERT_TRUE(brief->wait() && text->wait());
+  EXPECT_FALSE(slow->has_ended());
+  ASSERT_TRUE(slow->wait());
+  EXPECT_EQ(slow->status(), 200);
+}
+
+TEST_F(InsideRoute, EndsWithItsClient) {
+  Api api(models, options());
+  const auto slow = post(api, "/v1/inside", long_body);
+  slow->disconnect();
+  const auto next = post(api, "/v1/inside", R"({"prompt": "月"})");
+  ASSERT_TRUE(next->wait()) << "comes after it";
+  EXPECT_EQ(next->status(), 200);
+  EXPECT_FALSE(slow->has_ended());
 }
 
 }  // namespace
