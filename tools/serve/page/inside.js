@@ -7,9 +7,9 @@ import {postJson} from './server.js';
 import {samplingFields} from './settings.js';
 import {read, write} from './storage.js';
 
-const CANDIDATES = 8;
+const CANDIDATES = 8;  // that are shown; some more are known, to compare with
+const KNOWN_CANDIDATES = 50;
 const SAMPLING = ['temperature', 'top_k', 'typical_p', 'top_p', 'min_p', 'repeat_penalty'];  // that the server takes here
-const MOST_PARTS = 64;  // that may be off
 
 export class Inside {
   constructor(models) {
@@ -29,7 +29,7 @@ export class Inside {
       const pressed = byId('inside-chat').getAttribute('aria-pressed') === 'true';
       byId('inside-chat').setAttribute('aria-pressed', String(!pressed));
     });
-    byId('inside-on').addEventListener('click', () => this.switchParts([]));
+    byId('inside-on').addEventListener('click', () => this.request(this.chosen(), []));
     this.connectTokens();
     this.showState();
   }
@@ -65,17 +65,17 @@ export class Inside {
     return this.request(null);
   }
 
-  // Asks about a token; null: the last one.
-  async request(position) {
+  // Asks about a token, null: the last one, without these parts. What is shown stays if the server rejects that.
+  async request(position, parts = this.parts) {
     this.cancel();
     const controller = this.controller = new AbortController();
     this.error = '';
     this.showState();
     try {
       const whole = this.whole && this.whole.positions[0].position === position ? this.whole : await this.fetch(position, [], controller);
-      const answer = this.parts.length > 0 ? await this.fetch(whole.positions[0].position, this.parts, controller) : whole;
+      const answer = parts.length > 0 ? await this.fetch(whole.positions[0].position, parts, controller) : whole;
       if (this.controller !== controller) return;
-      Object.assign(this, {whole, answer, controller: null});
+      Object.assign(this, {whole, answer, parts, controller: null});
       this.show();
       announce(t('insideShown', this.name(this.chosen())));
     } catch (error) {
@@ -88,18 +88,13 @@ export class Inside {
   fetch(position, without, {signal}) {
     const {model, text} = this.asked;
     const sampling = Object.fromEntries(Object.entries(samplingFields()).filter(([name]) => SAMPLING.includes(name)));
-    return postJson('v1/inside', {...(model && {model}), ...text, ...sampling, candidates: CANDIDATES,
+    return postJson('v1/inside', {...(model && {model}), ...text, ...sampling, candidates: KNOWN_CANDIDATES,
       ...(position !== null && {positions: [position]}), ...(without.length > 0 && {without})}, signal);
-  }
-
-  switchParts(parts) {
-    this.parts = parts.slice(0, MOST_PARTS);
-    this.request(this.chosen());
   }
 
   toggle(part) {
     const others = this.parts.filter((each) => nameOf(each) !== nameOf(part));
-    this.switchParts(others.length < this.parts.length ? others : [...this.parts, part]);
+    this.request(this.chosen(), others.length < this.parts.length ? others : [...this.parts, part]);
   }
 
   isOff(part) {
@@ -179,8 +174,8 @@ export class Inside {
     const compared = this.parts.length > 0;
     const before = new Map(this.whole.positions[0].candidates.map(({id, probability}) => [id, probability]));
     const heads = ['tokenDetails', 'logit', ...(compared ? ['withAllParts'] : []), 'beforeSampling', 'afterSampling'];
-    const rows = candidates.map(({id, piece, logit, probability, sampled}) => element('tr', {},
-      element('th', {scope: 'row'}, element('code', {}, pieceText({piece}))), element('td', {}, logit.toFixed(3)),
+    const rows = candidates.slice(0, CANDIDATES).map(({id, piece, logit, probability, sampled}) => element('tr', {},
+      element('th', {scope: 'row'}, element('code', {}, pieceText({id, piece}))), element('td', {}, logit.toFixed(3)),
       compared && element('td', {}, before.has(id) ? percent(before.get(id)) : '–'),
       element('td', {}, percent(probability)), element('td', {}, sampled === 0 ? '–' : percent(sampled))));
     return element('div', {class: 'table', tabindex: '0', role: 'region', 'aria-label': t('candidates')}, element('table', {},
@@ -297,8 +292,9 @@ function nameOf({layer, head, expert, neuron}) {
   return `${layer}: ${names.filter(([, index]) => index !== undefined).map(([name, index]) => `${name} ${index}`).join(' ')}`;
 }
 
-// The text of a token with its whitespace visible; of a part of a character, its bytes.
-function pieceText({piece}) {
+// The text of a token with its whitespace visible; of a part of a character, its bytes; of an id without a text, the id.
+function pieceText({id, piece}) {
+  if (piece === '') return `#${id}`;
   if (Array.isArray(piece)) return `⟨${piece.map((byte) => byte.toString(16).padStart(2, '0')).join(' ')}⟩`;
   return piece.replaceAll('\n', '↵').replaceAll('\t', '⇥').replace(/^ | $/g, '␣');
 }

@@ -216,6 +216,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.send_json(400, {'error': {'message': 'the text has 999 tokens, <b>expected</b> at most 256', 'param': 'prompt'}})
             return
         pieces = ['月', [0xe6, 0xb1], ' <b>', '\n'] if text != 'hostile' else [HOSTILE, '</svg><script>window.hacked = 11</script>']
+        if len(body.get('without', [])) > 3:
+            self.send_json(400, {'error': {'message': 'without is a list, expected a list of at most 3 objects', 'param': 'without'}})
+            return
         position = body.get('positions', [len(pieces) - 1])[0]
         less = 0.1 * len(body.get('without', []))
         token = lambda i, **facts: {'id': i, 'piece': pieces[i % len(pieces)], **facts}
@@ -233,7 +236,7 @@ class Handler(http.server.BaseHTTPRequestHandler):
                 ('model.layers.*', 'x = x + mlp'), ('model.norm', 'n = norm'), ('lm_head', 'logits = W_lm_head n'))],
             'positions': [{'position': position, 'target': token(2, probability=0.5 - less, logit=3.25), 'kept': 2,
                            'candidates': [token(2, probability=0.5 - less, logit=3.25, sampled=0.75), token(0, probability=0.2, logit=2.0, sampled=0.25),
-                                          token(1, probability=0.1, logit=1.0, sampled=0)],
+                                          {'id': 9, 'piece': '', 'probability': 0.1, 'logit': 1.0, 'sampled': 0}],
                            'embedding': {'logit': 2.75, 'norm': 1.0}, 'rest': 0.0, 'layers': [layer(False), layer(True)]}],
             'attention': [[[[1 / (row + 1)] * (row + 1) for row in range(len(pieces))] for _ in range(2)] for _ in range(2)]})
 

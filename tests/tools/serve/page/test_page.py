@@ -1095,12 +1095,13 @@ class InsideTest(PageTest):
 
     def test_shows_what_was_computed_at_a_token(self):
         self.look()
-        self.assertEqual(self.server.requests[-1], {'model': 'full_sft_768', 'prompt': 'moon', 'candidates': 8})
+        self.assertEqual(self.server.requests[-1], {'model': 'full_sft_768', 'prompt': 'moon', 'candidates': 50})
         self.assertEqual([node.text for node in self.all('.piece')], ['月', '⟨e6 b1⟩', '␣<b>', '↵'])
         self.assertEqual(self.content('#inside-details h2'), 'At token 3 ↵')
         self.assertIn('probability 50.0%, logit 3.250', self.text('#inside-details .note'))
         self.assertIn('2 may be sampled', self.text('#inside-details caption'))
-        self.assertEqual([row.text for row in self.all('#inside-details tbody tr')][0], '␣<b> 3.250 50.0% 75.0%')
+        self.assertEqual([row.text for row in self.all('#inside-details tbody tr')][:3],
+                         ['␣<b> 3.250 50.0% 75.0%', '月 2.000 20.0% 25.0%', '#9 1.000 10.0% –'])
         shares = self.find('[aria-label^="Shares of the logit."]').get_attribute('aria-label')
         self.assertIn('Embedding: +2.750; 0 attention: +0.500; 0 feed-forward: −0.250', shares)
         self.all('.piece')[1].click()
@@ -1150,6 +1151,10 @@ class InsideTest(PageTest):
             self.assertEqual(self.focused(), label)
         self.assertEqual(self.text('#inside-off'), 'Off, by layer: 0: head 1, 1: expert 1, 1: expert 1 neuron 7')
         self.assertEqual(self.all('#inside-details tbody tr')[0].text, '␣<b> 3.250 50.0% 20.0% 75.0%')
+        self.find('[aria-label="Switch off Layer 0 · Head 0"]').click()
+        self.wait(lambda: self.find('#inside-error').is_displayed())
+        self.assertIn('expected a list of at most 3 objects', self.text('#inside-error'))
+        self.assertEqual(self.find('[aria-label="Switch off Layer 0 · Head 0"]').get_attribute('aria-pressed'), 'false')
         self.click('#inside-on')
         self.wait(lambda: not self.find('#inside-parts').is_displayed())
         self.assertEqual(self.all('#inside-details tbody tr')[0].text, '␣<b> 3.250 50.0% 75.0%')
