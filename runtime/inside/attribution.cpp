@@ -112,20 +112,16 @@ class Accounts {
   // Multiplies each row of the output matrix with the normalized residuals of all tokens and layers.
   void look_through_lens(std::vector<TokenAccount>& accounts) const {
     const std::size_t layers = model_.layers.size();
-    std::vector<float> normed(accounts.size() * layers * d_), weights(d_);
+    std::vector<float> normed(accounts.size() * layers * d_);
     for (std::size_t i = 0; i < accounts.size() * layers; ++i) {
       const std::span<const float> x = residual(i % layers, accounts[i / layers].position - 1);
       const double scale = norm_scale(x, model_.config.rms_norm_eps);
       for (std::size_t j = 0; j < d_; ++j) normed[i * d_ + j] = static_cast<float>(x[j] * scale * model_.norm[j]);
     }
     std::vector<Lens> lenses(accounts.size() * layers);
-    for (std::size_t token = 0; token < model_.config.vocab_size; ++token) {
-      check_cancelled();
-      read_row(model_.output(), token, weights.data());
-      for (std::size_t i = 0; i < lenses.size(); ++i) {
-        lenses[i].add(static_cast<std::int32_t>(token), dot(weights.data(), &normed[i * d_], d_));
-      }
-    }
+    multiply_output(model_, normed, [&](std::size_t token, std::span<const float> logits) {
+      for (std::size_t i = 0; i < lenses.size(); ++i) lenses[i].add(static_cast<std::int32_t>(token), logits[i]);
+    });
     for (std::size_t i = 0; i < lenses.size(); ++i) accounts[i / layers].layers[i % layers].lens = lenses[i].top1();
   }
 

@@ -94,17 +94,13 @@ void add_raised(const Model& model, double scale, std::vector<std::vector<AddedC
   for (std::vector<AddedColumn>& layer : layers) {
     for (AddedColumn& each : layer) all.push_back(&each);
   }
-  for (AddedColumn* const each : all) {
-    for (std::size_t i = 0; i < d; ++i) each->column[i] *= static_cast<float>(model.norm[i] * scale);
+  std::vector<float> columns, added(all.size() * vocabulary);
+  for (const AddedColumn* const each : all) {
+    for (std::size_t i = 0; i < d; ++i) columns.push_back(each->column[i] * static_cast<float>(model.norm[i] * scale));
   }
-  std::vector<float> weights(d), added(all.size() * vocabulary);
-  for (std::size_t token = 0; token < vocabulary; ++token) {
-    check_cancelled();
-    read_row(model.output(), token, weights.data());
-    for (std::size_t i = 0; i < all.size(); ++i) {
-      added[i * vocabulary + token] = dot(weights.data(), all[i]->column.data(), d);
-    }
-  }
+  multiply_output(model, columns, [&](std::size_t token, std::span<const float> products) {
+    for (std::size_t i = 0; i < all.size(); ++i) added[i * vocabulary + token] = products[i];
+  });
   for (std::size_t i = 0; i < all.size(); ++i) {
     const std::span<const float> own = std::span(added).subspan(i * vocabulary, vocabulary);
     for (const std::size_t token : largest(own, most)) {

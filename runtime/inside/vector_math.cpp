@@ -4,14 +4,31 @@
 #include <cmath>
 #include <numeric>
 
-namespace minimind {
+#include "weights/base/cancel.h"
 
-float dot(const float* a, const float* b, std::size_t n) {
-  float sum = 0;
-#pragma omp simd reduction(+ : sum)
-  for (std::size_t i = 0; i < n; ++i) sum += a[i] * b[i];
-  return sum;
+namespace minimind {
+namespace {
+
+constexpr std::size_t at_once = 4;  // whose sums do not wait for each other
+
+// Multiplies a row with so many vectors [at_once, n].
+void dot_products(const float* row, const float* vectors, std::size_t n, float* products) {
+  const float *const a = vectors, *const b = a + n, *const c = b + n, *const d = c + n;
+  float of_a = 0, of_b = 0, of_c = 0, of_d = 0;
+#pragma omp simd reduction(+ : of_a, of_b, of_c, of_d)
+  for (std::size_t i = 0; i < n; ++i) {
+    of_a += row[i] * a[i];
+    of_b += row[i] * b[i];
+    of_c += row[i] * c[i];
+    of_d += row[i] * d[i];
+  }
+  products[0] = of_a;
+  products[1] = of_b;
+  products[2] = of_c;
+  products[3] = of_d;
 }
+
+}  // namespace
 
 std::vector<std::size_t> largest(std::span<const float> values, std::size_t most) {
   std::vector<std::size_t> order(values.size());
@@ -28,6 +45,20 @@ double norm_scale(std::span<const float> x, double eps) {
   double sum = 0;
   for (const float value : x) sum += static_cast<double>(value) * value;
   return 1 / std::sqrt(sum / static_cast<double>(x.size()) + eps);
+}
+
+void multiply_output(const Model& model, std::span<const float> vectors,
+                     const std::function<void(std::size_t token, std::span<const float> products)>& take) {
+  const std::size_t d = model.config.hidden_size, count = vectors.size() / d;
+  const std::size_t padded = (count + at_once - 1) / at_once * at_once;
+  std::vector<float> all(vectors.begin(), vectors.end()), row(d), products(padded);
+  all.resize(padded * d);
+  for (std::size_t token = 0; token < model.config.vocab_size; ++token) {
+    check_cancelled();
+    read_row(model.output(), token, row.data());
+    for (std::size_t i = 0; i < padded; i += at_once) dot_products(row.data(), &all[i * d], d, &products[i]);
+    take(token, std::span(products).first(count));
+  }
 }
 
 }  // namespace minimind

@@ -1,17 +1,23 @@
 #pragma once
 
 #include <cstddef>
+#include <functional>
 #include <span>
 #include <vector>
 
-namespace minimind {
+#include "runtime/engine/model.h"
 
-float dot(const float* a, const float* b, std::size_t n);
+namespace minimind {
 
 // Returns the indices of the `most` largest values, the largest first; of equal ones, the first one first.
 std::vector<std::size_t> largest(std::span<const float> values, std::size_t most);
 
 // 1 / sqrt(mean(x²) + eps)
 double norm_scale(std::span<const float> x, double eps);
+
+// Calls take(token, products) for each token of the vocabulary, in order, with the products of its row of the output
+// matrix and each of the vectors [n, hidden_size], which are exact also for a quantised matrix. Throws Cancelled.
+void multiply_output(const Model& model, std::span<const float> vectors,
+                     const std::function<void(std::size_t token, std::span<const float> products)>& take);
 
 }  // namespace minimind
