@@ -77,10 +77,12 @@ export function attentionMap(rows, chosen, label, onlook) {
     frame.setAttribute('y', at[0] * CELL);
     onlook(...at);
   };
-  drawing.addEventListener('pointermove', (event) => {
+  const lookAtPointer = (event) => {
     const box = drawing.getBoundingClientRect();
     look(Math.floor((event.clientY - box.top) / box.height * rows.length), Math.floor((event.clientX - box.left) / box.width * rows.length));
-  });
+  };
+  drawing.addEventListener('pointermove', lookAtPointer);
+  drawing.addEventListener('pointerdown', lookAtPointer);  // a finger does not move before
   drawing.addEventListener('focus', () => look(...at));
   drawing.addEventListener('keydown', (event) => {
     const step = {ArrowUp: [-1, 0], ArrowDown: [1, 0], ArrowLeft: [0, -1], ArrowRight: [0, 1]}[event.key];
