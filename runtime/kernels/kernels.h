@@ -189,8 +189,8 @@ struct Table {
   }
 };
 
-// Of each architecture: those of other ones are not defined. simd128 is the code of SSE2, which compilers for WebAssembly
-// know; avx512 is without products of q8_0: see instruction_sets.h.
+// Of each architecture: those of other ones are not defined. simd128 is the code of SSE2, which compilers for
+// WebAssembly know; avx512 is without products of q8_0: see instruction_sets.h.
 extern const Table sse2, avx2, avx512, neon, simd128;
 extern const ProductOf<Q8Block> avx512vnni;
 
