@@ -4,7 +4,7 @@ import {download, element, icon, svg} from './elements.js';
 import {t} from './language.js';
 
 const CELL = 10;      // of a map, in units of its drawing
-const FAINTEST = 0.004;  // a weight that is drawn
+const LEVELS = 50;    // of weights that look different: cells of one level are one path, because a page draws few elements fast
 const BAR = {row: 20, label: 130, width: 160, value: 70};
 
 // Returns a figure with its caption and a button that saves its drawing under a name.
@@ -61,11 +61,13 @@ export function attentionMap(rows, chosen, label, onlook) {
   const drawing = svg('svg', {class: 'map', role: 'img', tabindex: '0', 'aria-label': label, viewBox: `0 0 ${size} ${size}`},
     svg('rect', {class: 'map-ground', width: size, height: size}),
     svg('rect', {class: 'map-row', y: chosen * CELL, width: (chosen + 1) * CELL, height: CELL}));
+  const levels = Array.from({length: LEVELS + 1}, () => []);
   rows.forEach((weights, row) => weights.forEach((weight, column) => {
-    if (weight < FAINTEST) return;
-    drawing.append(svg('rect', {class: 'map-cell', x: column * CELL, y: row * CELL, width: CELL, height: CELL,
-      'fill-opacity': weight.toFixed(3)}));
+    levels[Math.round(weight * LEVELS)].push(`M${column * CELL} ${row * CELL}h${CELL}v${CELL}h${-CELL}z`);
   }));
+  for (let level = 1; level <= LEVELS; ++level) {
+    if (levels[level].length > 0) drawing.append(svg('path', {class: 'map-cell', d: levels[level].join(''), 'fill-opacity': level / LEVELS}));
+  }
   const frame = svg('rect', {class: 'map-frame', width: CELL, height: CELL, visibility: 'hidden', 'data-pointer': ''});
   drawing.append(frame);
   let at = [chosen, 0];
