@@ -55,7 +55,7 @@ export function bars(label, rows) {
 }
 
 // The map of a head: a row for each token, a column for each token that it looks at. `onlook(row, column)` is called for the
-// cell that the pointer, or the arrow keys, are at.
+// cell that the pointer, or the arrow keys, are at. The strength of a cell is the root of its weight: small weights are seen, too.
 export function attentionMap(rows, chosen, label, onlook) {
   const size = rows.length * CELL;
   const drawing = svg('svg', {class: 'map', role: 'img', tabindex: '0', 'aria-label': label, viewBox: `0 0 ${size} ${size}`},
@@ -63,7 +63,7 @@ export function attentionMap(rows, chosen, label, onlook) {
     svg('rect', {class: 'map-row', y: chosen * CELL, width: (chosen + 1) * CELL, height: CELL}));
   const levels = Array.from({length: LEVELS + 1}, () => []);
   rows.forEach((weights, row) => weights.forEach((weight, column) => {
-    levels[Math.round(weight * LEVELS)].push(`M${column * CELL} ${row * CELL}h${CELL}v${CELL}h${-CELL}z`);
+    levels[Math.round(Math.sqrt(weight) * LEVELS)].push(`M${column * CELL} ${row * CELL}h${CELL}v${CELL}h${-CELL}z`);
   }));
   for (let level = 1; level <= LEVELS; ++level) {
     if (levels[level].length > 0) drawing.append(svg('path', {class: 'map-cell', d: levels[level].join(''), 'fill-opacity': level / LEVELS}));
