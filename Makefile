@@ -228,7 +228,7 @@ $(CORE)/write_categories: tools/core/write_categories.cpp $(COMPILER)
 	$(QUIET)$(CXX) $(CPPFLAGS) $(CXXFLAGS) $(WERROR) $< -lutf8proc -o $@
 
 # What runs for every token.
-CORE_FAST := runtime/engine runtime/generate runtime/kernels
+CORE_FAST := runtime/engine runtime/generate
 $(CORE)/%.o: OPTIMIZE = $(if $(filter $(CORE_FAST),$*),-O2,-Os)
 $(CORE)/%.o: UNIT_FLAGS = -fno-openmp -fopenmp-simd -DFMT_HEADER_ONLY -DFMT_STATIC_THOUSANDS_SEPARATOR="','" -ffunction-sections -fdata-sections $(if $(filter weights/tensor,$*),-ffp-contract=off)
 $(CORE)/%.o: $(CORE)/%.cpp $(COMPILER)
