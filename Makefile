@@ -63,7 +63,8 @@ SHADOW_STACK := -Wl,-z,shstk
 HARDENED_LINK := -Wl,-z,relro,-z,now,-z,noexecstack
 HARDENED_LINK += $(if $(filter -fcf-protection,$(BRANCH_PROTECTION)),$(call known_link_flags,$(SHADOW_STACK)))
 endif
-CPPFLAGS := -I. $(SYSROOT:%=-isystem %/include) -MMD -MP -DMINIMIND_VERSION='"$(VERSION)"' -DMINIMIND_DATE='"$(DATE)"' -DMINIMIND_SOURCE_DIR='"$(CURDIR)"'
+STATED := -DMINIMIND_VERSION='"$(VERSION)"' -DMINIMIND_DATE='"$(DATE)"'
+CPPFLAGS := -I. $(SYSROOT:%=-isystem %/include) -MMD -MP $(STATED) -DMINIMIND_SOURCE_DIR='"$(CURDIR)"'
 # The system's libraries may be of a later compiler than this one, whose C++ library they find when the program starts.
 LDLIBS := $(SYSROOT:%=-L%/lib) $(if $(STATIC),,-Wl,--allow-shlib-undefined -lfmt) -lutf8proc -lz
 # The list of addresses that a program at a random place has to change takes a fortieth of a small one if it is not packed.
@@ -300,7 +301,7 @@ $(PAGE_KERNELS:%=$(PAGE)/runtime/kernels/%.o): UNIT_FLAGS = -msse2 -fno-exceptio
 define compile_for_page
 	@mkdir -p $(@D)
 	@echo 'EMXX $*'
-	$(QUIET)$(EMXX) -I. -isystem $(PAGE)/include -MMD -MP -DMINIMIND_VERSION='"$(VERSION)"' $(PAGE_FLAGS) $(UNIT_FLAGS) $(WERROR) $(OPTIMIZE) -c $< -o $@
+	$(QUIET)$(EMXX) -I. -isystem $(PAGE)/include -MMD -MP $(STATED) $(PAGE_FLAGS) $(UNIT_FLAGS) $(WERROR) $(OPTIMIZE) -c $< -o $@
 endef
 $(PAGE_KERNELS:%=$(PAGE)/runtime/kernels/%.o): $(PAGE)/%.o: %.cpp
 	$(compile_for_page)
