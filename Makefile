@@ -373,7 +373,7 @@ QUICK_OBJECTS := $(QUICK_ROOMS:%=$(BUILD)/%.o) $(TEST_OBJECTS)
 $(QUICK_OBJECTS): OPTIMIZE := $(if $(STATIC),-Os,-Og)
 # A file to download has those small, too, that do nothing for each token.
 ifdef STATIC
-$(BUILD)/runtime/calibrate.o $(BUILD)/runtime/llm.o $(BUILD)/runtime/api.o: OPTIMIZE := -Os
+$(BUILD)/runtime/calibrate.o $(BUILD)/runtime/llm.o: OPTIMIZE := -Os
 endif
 
 # Of the tests' own code only the use of memory is checked, without that of variables after their scope: the other checks would

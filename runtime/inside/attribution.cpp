@@ -1,14 +1,11 @@
 #include "runtime/inside/attribution.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <cassert>
 #include <cmath>
 
 #include "runtime/inside/vector_math.h"
 #include "weights/base/cancel.h"
-#include "weights/model/tensor_names.h"
 
 namespace minimind {
 namespace {
@@ -47,25 +44,15 @@ class Accounts {
   }
 
  private:
-  std::span<const float> row(std::size_t layer, std::string_view point, std::size_t token) const {
-    return recording_.row(layer_tensor(layer, point), token);
-  }
-  std::span<const float> residual(std::size_t layer, std::size_t token) const {
-    return recording_.row(fmt::format("model.layers.{}", layer), token);
-  }
-
   TokenAccount account(std::size_t position) const {
     const std::size_t from = position - 1;  // whose logits are those of the token
     const std::span<const float> logits = recording_.row("lm_head", from);
     const auto token = static_cast<std::size_t>(tokens_[position]);
-    double sum = 0;
-    const auto most = static_cast<double>(*std::max_element(logits.begin(), logits.end()));
-    for (const float logit : logits) sum += std::exp(static_cast<double>(logit) - most);
-    const auto probability = [&](std::size_t id) { return std::exp(static_cast<double>(logits[id]) - most) / sum; };
+    const std::vector<double> probabilities = softmax(logits);
 
-    TokenAccount account{position, tokens_[position], logits[token], probability(token)};
+    TokenAccount account{position, tokens_[position], logits[token], probabilities[token]};
     for (const std::size_t id : largest(logits, most_)) {
-      account.candidates.push_back({static_cast<std::int32_t>(id), probability(id)});
+      account.candidates.push_back({static_cast<std::int32_t>(id), probabilities[id]});
     }
     add_shares(account, from);
     return account;
@@ -74,7 +61,7 @@ class Accounts {
   void add_shares(TokenAccount& account, std::size_t from) const {
     std::vector<float> direction(d_);  // in the residual stream
     read_row(model_.output(), static_cast<std::size_t>(account.token), direction.data());
-    const double scale = norm_scale(residual(model_.layers.size() - 1, from), model_.config.rms_norm_eps);
+    const double scale = norm_scale(recording_.row(model_.layers.size() - 1, "", from), model_.config.rms_norm_eps);
     const auto share_of = [&](std::span<const float> added) {
       double sum = 0;
       for (std::size_t i = 0; i < d_; ++i) sum += static_cast<double>(direction[i]) * model_.norm[i] * added[i];
@@ -84,14 +71,14 @@ class Accounts {
     account.rest = account.logit - account.embedding;
     for (std::size_t i = 0; i < model_.layers.size(); ++i) {
       LayerShare share;
-      share.attention = share_of(row(i, "self_attn.o_proj", from));
+      share.attention = share_of(recording_.row(i, "self_attn.o_proj", from));
       const auto* const moe = std::get_if<MixtureOfExperts>(&model_.layers[i].mlp);
-      share.feed_forward = share_of(row(i, moe ? "mlp" : "mlp.down_proj", from));
+      share.feed_forward = share_of(recording_.row(i, moe ? "mlp" : "mlp.down_proj", from));
       account.rest -= share.attention + share.feed_forward;
       share.heads = heads(i, from);
       for (std::size_t rank = 0; moe && rank < moe->experts_per_token; ++rank) {
-        share.experts.emplace_back(static_cast<std::size_t>(row(i, "mlp.experts.chosen", from)[rank]),
-                                   row(i, "mlp.experts.weights", from)[rank]);
+        share.experts.emplace_back(static_cast<std::size_t>(recording_.row(i, "mlp.experts.chosen", from)[rank]),
+                                   recording_.row(i, "mlp.experts.weights", from)[rank]);
       }
       account.layers.push_back(std::move(share));
     }
@@ -99,7 +86,7 @@ class Accounts {
 
   std::vector<std::vector<std::pair<std::size_t, float>>> heads(std::size_t layer, std::size_t from) const {
     std::vector<std::vector<std::pair<std::size_t, float>>> all;
-    const std::span<const float> weights = row(layer, "self_attn.weights", from);
+    const std::span<const float> weights = recording_.row(layer, "self_attn.weights", from);
     const std::size_t count = model_.config.num_attention_heads, positions = weights.size() / count;
     for (std::size_t head = 0; head < count; ++head) {
       const std::span<const float> seen = weights.subspan(head * positions, from + 1);
@@ -114,7 +101,7 @@ class Accounts {
     const std::size_t layers = model_.layers.size();
     std::vector<float> normed(accounts.size() * layers * d_);
     for (std::size_t i = 0; i < accounts.size() * layers; ++i) {
-      const std::span<const float> x = residual(i % layers, accounts[i / layers].position - 1);
+      const std::span<const float> x = recording_.row(i % layers, "", accounts[i / layers].position - 1);
       const double scale = norm_scale(x, model_.config.rms_norm_eps);
       for (std::size_t j = 0; j < d_; ++j) normed[i * d_ + j] = static_cast<float>(x[j] * scale * model_.norm[j]);
     }

@@ -27,11 +27,11 @@ class Neurons {
     const auto* const moe = std::get_if<MixtureOfExperts>(&model_.layers[layer].mlp);
     std::vector<AddedColumn> all;
     if (!moe) {
-      const std::span<const float> activations = recording_.row(layer_tensor(layer, "mlp.down_proj.input"), token_);
+      const std::span<const float> activations = recording_.row(layer, "mlp.down_proj.input", token_);
       return strongest_of(std::get<FeedForward>(model_.layers[layer].mlp), activations, std::nullopt, 1, most);
     }
-    const std::span<const float> chosen = recording_.row(layer_tensor(layer, "mlp.experts.chosen"), token_);
-    const std::span<const float> weights = recording_.row(layer_tensor(layer, "mlp.experts.weights"), token_);
+    const std::span<const float> chosen = recording_.row(layer, "mlp.experts.chosen", token_);
+    const std::span<const float> weights = recording_.row(layer, "mlp.experts.weights", token_);
     const auto add = [&](std::size_t expert, float weight) {
       std::vector<AddedColumn> some =
           strongest_of(moe->experts[expert], activations_of(layer, *moe, expert), expert, weight, most);
@@ -55,7 +55,7 @@ class Neurons {
     if (expert < moe.routed_experts) {
       before = 0;
       for (std::size_t t = 0; t < token_; ++t) {
-        const std::span<const float> chosen = recording_.row(layer_tensor(layer, "mlp.experts.chosen"), t);
+        const std::span<const float> chosen = recording_.row(layer, "mlp.experts.chosen", t);
         before += std::find(chosen.begin(), chosen.end(), static_cast<float>(expert)) != chosen.end();
       }
     }
@@ -125,7 +125,7 @@ std::vector<std::vector<StrongNeuron>> strong_neurons(const Model& model, const 
   const Neurons neurons(model, recording, token);
   std::vector<std::vector<AddedColumn>> layers;
   for (std::size_t i = 0; i < model.layers.size(); ++i) layers.push_back(neurons.strongest(i, most));
-  const std::span<const float> last = recording.row(fmt::format("model.layers.{}", model.layers.size() - 1), token);
+  const std::span<const float> last = recording.row(model.layers.size() - 1, "", token);
   add_raised(model, norm_scale(last, model.config.rms_norm_eps), layers, most_tokens);
   std::vector<std::vector<StrongNeuron>> result;
   for (std::vector<AddedColumn>& layer : layers) {

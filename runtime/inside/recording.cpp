@@ -97,6 +97,10 @@ std::span<const float> Recording::row(const std::string& name, std::size_t token
   return std::span(all).subspan(token * width, width);
 }
 
+std::span<const float> Recording::row(std::size_t layer, std::string_view point, std::size_t token) const {
+  return row(point.empty() ? fmt::format("model.layers.{}", layer) : layer_tensor(layer, point), token);
+}
+
 const MixtureOfExperts* Recording::mixture() const {
   return layer_ < model_.layers.size() ? std::get_if<MixtureOfExperts>(&model_.layers[layer_].mlp) : nullptr;
 }

@@ -56,6 +56,8 @@ class Recording : public Observer {
 
   // Returns the values of one token at a point of this name, which must be chosen and not of an expert.
   std::span<const float> row(const std::string& name, std::size_t token) const;
+  // The same of a layer's point, such as "mlp.gate"; "" is the layer's output.
+  std::span<const float> row(std::size_t layer, std::string_view point, std::size_t token) const;
 
  private:
   // Of the point that Forward shows by that name in a layer, or in an expert of it; no layer is the number of layers,

@@ -28,6 +28,12 @@ void dot_products(const float* row, const float* vectors, std::size_t n, float* 
   products[3] = of_d;
 }
 
+double sum_of_squares(std::span<const float> x) {
+  double sum = 0;
+  for (const float value : x) sum += static_cast<double>(value) * value;
+  return sum;
+}
+
 }  // namespace
 
 std::vector<std::size_t> largest(std::span<const float> values, std::size_t most) {
@@ -41,10 +47,22 @@ std::vector<std::size_t> largest(std::span<const float> values, std::size_t most
   return order;
 }
 
-double norm_scale(std::span<const float> x, double eps) {
+std::vector<double> softmax(std::span<const float> x) {
+  const auto most = static_cast<double>(*std::max_element(x.begin(), x.end()));
+  std::vector<double> all;
+  all.reserve(x.size());
   double sum = 0;
-  for (const float value : x) sum += static_cast<double>(value) * value;
-  return 1 / std::sqrt(sum / static_cast<double>(x.size()) + eps);
+  for (const float value : x) sum += all.emplace_back(std::exp(static_cast<double>(value) - most));
+  for (double& each : all) each /= sum;
+  return all;
+}
+
+double euclidean_norm(std::span<const float> x) {
+  return std::sqrt(sum_of_squares(x));
+}
+
+double norm_scale(std::span<const float> x, double eps) {
+  return 1 / std::sqrt(sum_of_squares(x) / static_cast<double>(x.size()) + eps);
 }
 
 void multiply_output(const Model& model, std::span<const float> vectors,

@@ -12,6 +12,12 @@ namespace minimind {
 // Returns the indices of the `most` largest values, the largest first; of equal ones, the first one first.
 std::vector<std::size_t> largest(std::span<const float> values, std::size_t most);
 
+// Returns exp(x) / sum(exp(x)).
+std::vector<double> softmax(std::span<const float> x);
+
+// sqrt(sum(x²))
+double euclidean_norm(std::span<const float> x);
+
 // 1 / sqrt(mean(x²) + eps)
 double norm_scale(std::span<const float> x, double eps);
 

@@ -16,6 +16,7 @@
 #include "runtime/inside/attribution.h"
 #include "runtime/inside/neurons.h"
 #include "runtime/inside/recording.h"
+#include "runtime/inside/vector_math.h"
 #include "tools/openai/answer_body.h"
 #include "tools/openai/body_fields.h"
 #include "tools/openai/request_error.h"
@@ -100,21 +101,6 @@ InsideRequest read_inside(const ChatJson& object, RequestDefaults defaults) {
   return request;
 }
 
-std::vector<double> softmax(std::span<const float> scores) {
-  const float most = *std::ranges::max_element(scores);
-  std::vector<double> all;
-  double sum = 0;
-  for (const float score : scores) sum += all.emplace_back(std::exp(static_cast<double>(score - most)));
-  for (double& each : all) each /= sum;
-  return all;
-}
-
-double euclidean_norm(std::span<const float> x) {
-  double sum = 0;
-  for (const float value : x) sum += static_cast<double>(value) * value;
-  return std::sqrt(sum);
-}
-
 // The most tokens of a text whose weights of attention are few enough.
 std::size_t most_tokens(const Config& config) {
   const std::size_t maps = config.num_hidden_layers * config.num_attention_heads;
@@ -181,10 +167,6 @@ class Inside {
   }
 
  private:
-  std::span<const float> row(std::size_t layer, std::string_view point, std::size_t token) const {
-    return recording_.row(fmt::format("model.layers.{}{}{}", layer, point.empty() ? "" : ".", point), token);
-  }
-
   ChatJson token_json(std::int32_t token) const { return piece_json(tokenizer_, token); }
 
   ChatJson token_json(const LikelyToken& token) const {
@@ -226,7 +208,7 @@ class Inside {
       check_cancelled();
       ChatJson rows = ChatJson::array();
       for (std::size_t token = 0; token < tokens_.size(); ++token) {
-        const std::span<const float> all = row(layer, "self_attn.weights", token);
+        const std::span<const float> all = recording_.row(layer, "self_attn.weights", token);
         ChatJson weights = ChatJson::array();
         for (const float weight : all.subspan(head * tokens_.size(), token + 1)) {
           weights.push_back(std::round(static_cast<double>(weight) * 1e6) / 1e6);
@@ -284,14 +266,14 @@ class Inside {
     const auto* const moe = std::get_if<MixtureOfExperts>(&weights_.layers[layer].mlp);
     const auto part = [&](double logit, std::string_view added, std::string_view residual) {
       return ChatJson{{"logit", logit},
-                      {"norm", euclidean_norm(row(layer, added, token))},
-                      {"residual", euclidean_norm(row(layer, residual, token))}};
+                      {"norm", euclidean_norm(recording_.row(layer, added, token))},
+                      {"residual", euclidean_norm(recording_.row(layer, residual, token))}};
     };
     ChatJson json{{"attention", part(share.attention, "self_attn.o_proj", "post_attention_layernorm.input")},
                   {"feed_forward", part(share.feed_forward, moe ? "mlp" : "mlp.down_proj", "")},
                   {"lens", token_json(share.lens)}};
     if (moe) {
-      json["router"] = softmax(row(layer, "mlp.gate", token));
+      json["router"] = softmax(recording_.row(layer, "mlp.gate", token));
       json["experts"] = ChatJson::array();
       for (const auto& [expert, weight] : share.experts) {
         json["experts"].push_back({{"expert", expert}, {"weight", weight}});
