@@ -9,8 +9,10 @@
 #include "runtime/engine/forward.h"
 #include "runtime/engine/load_model.h"
 #include "runtime/engine/thread_team.h"
+#include "tools/bench/memory.h"
 #include "tools/bench/report.h"
 #include "tools/bench/run.h"
+#include "tools/options/choose_tokenizer.h"
 #include "tools/options/command_line.h"
 #include "tools/options/config_fields.h"
 #include "tools/options/help.h"
@@ -41,18 +43,20 @@ struct BenchOptions {
   Compute compute = Compute::f32;
   std::size_t repetitions = 5;
   std::optional<KvType> kv_type;
+  bool memory = false;
   bool json = false;
   bool quiet = false;
 };
 
+constexpr std::size_t most_tokens = std::size_t{1} << 20;
+
 // 0 prompt tokens, or 0 tokens to decode, omit that test.
 std::vector<BenchTest> tests_of(const BenchOptions& options) {
-  constexpr std::size_t most = std::size_t{1} << 20;
   std::vector<BenchTest> tests;
-  for (const std::size_t tokens : parse_counts(options.prompts, "--prompt", 0, most)) {
+  for (const std::size_t tokens : parse_counts(options.prompts, "--prompt", 0, most_tokens)) {
     if (tokens > 0) tests.push_back({BenchKind::prompt, tokens});
   }
-  for (const std::size_t depth : parse_counts(options.depths, "--depth", 0, most)) {
+  for (const std::size_t depth : parse_counts(options.depths, "--depth", 0, most_tokens)) {
     for (const std::size_t texts : parse_counts(options.texts, "--parallel", 1, batch_tokens)) {
       if (options.decoded == 0) continue;
       tests.push_back({BenchKind::decode, options.decoded, depth, texts});
@@ -103,6 +107,50 @@ std::vector<BenchModel> load_models(const Checkpoint& checkpoint, const std::vec
   return models;
 }
 
+template <class Value>
+Value only(const char* option, const std::vector<Value>& values) {
+  if (values.size() == 1) return values.front();
+  throw UsageError(fmt::format("--memory: {} has {} values, expected one", option, values.size()));
+}
+
+// What the program takes that generates one text.
+int run_memory(const BenchOptions& options) {
+  MemoryParts memory;
+  const std::size_t prompt = only("--prompt", parse_counts(options.prompts, "--prompt", 1, most_tokens));
+  const NamedType type = only("--type", types_of(options));
+  std::optional<std::size_t> threads;
+  if (options.threads) threads = only("--threads", parse_counts(*options.threads, "--threads", 1, 1024));
+
+  const Checkpoint checkpoint =
+      open_checkpoint(model_path(options.checkpoint.model), options.checkpoint.open_options());
+  HugePageArena weights;
+  const LLM llm = load_llm(
+      checkpoint, {.type = type.type, .compute = options.compute, .kv_type = options.kv_type, .threads = threads},
+      weights);
+  memory.add("weights");
+  const auto tokenizer = optional_tokenizer("", options.checkpoint.model);
+  memory.add("tokenizer");
+
+  const std::size_t positions = prompt + options.decoded;
+  Context context = llm.context(positions);
+  Forward forward = llm.forward(prompt, positions);
+  std::vector<float> logits(llm.config.vocab_size);
+  const std::vector<std::int32_t> tokens(prompt);
+  for (std::size_t done = 0; done < positions;) {
+    const std::size_t count = done < prompt ? std::min(forward.max_tokens(), prompt - done) : 1;
+    forward.run(context, std::span(tokens).first(count), {logits.data(), 1, logits.size()});
+    done += count;
+  }
+  memory.add("keys and values", KvCache::bytes(llm.config, llm.kv_type, positions), "a step");
+  if (options.json) {
+    print_output("{}\n", dump_json(memory.to_json()));
+  } else {
+    print_output("{}: {} + {} tokens, {} KV cache, -t {}\n\n{}", checkpoint.path, prompt, options.decoded,
+                 name_of(llm.kv_type), llm.threads, memory.to_text());
+  }
+  return 0;
+}
+
 // The processor's name on x86; on ARM Linux gives only numbers.
 std::string processor_name() {
   std::ifstream file("/proc/cpuinfo");
@@ -130,6 +178,7 @@ std::string names_of(const kernels::Table& kernels) {
 }
 
 int run_bench_command(const BenchOptions& options) {
+  if (options.memory) return run_memory(options);
   const std::vector<BenchTest> tests = tests_of(options);
   const std::vector<NamedType> types = types_of(options);
   std::vector<std::size_t> threads;
@@ -185,7 +234,7 @@ Command add_bench(CommandOptions& command) {
       .add_option("-n,--decode", options->decoded, common_group, "N",
                   bilingual("number of tokens to decode; 0: none", "解码的词元数；0：不测"))
       ->capture_default_str()
-      ->transform(whole_number(0, 1 << 20));
+      ->transform(whole_number(0, most_tokens));
   command
       .add_option(
           "-d,--depth", options->depths, prompt_group, "N,...",
@@ -214,6 +263,14 @@ Command add_bench(CommandOptions& command) {
                   bilingual("number of repetitions", "重复次数"))
       ->capture_default_str()
       ->transform(whole_number(1, 10000));
+  command
+      .add_flag("--memory", options->memory, speed_group,
+                bilingual("in place of speeds, what a text of --prompt and --decode tokens takes of memory, by part",
+                          "不测速度，改为按用途列出 --prompt 加 --decode 个词元的文本所占的内存"))
+      ->excludes(command.get_option("--depth"))
+      ->excludes(command.get_option("--parallel"))
+      ->excludes(command.get_option("--shared-prompt"))
+      ->excludes(command.get_option("--repetitions"));
   add_json(command, options->json);
   add_quiet(command, options->quiet);
   return [options] { return run_bench_command(*options); };

@@ -71,6 +71,34 @@ TEST_F(Cli, BenchDecodesTextsThatShareAPromptBesideThoseThatDoNot) {
   EXPECT_NE(text.find("shared: the texts begin with one prompt"), std::string::npos) << text;
 }
 
+TEST_F(Cli, BenchSaysWhatTakesTheMemory) {
+  const auto parts = [&](const std::string& arguments) {
+    const Outcome outcome = run("bench --memory -t 1 --json" + arguments + demo);
+    EXPECT_EQ(outcome.status, 0) << outcome.err;
+    return nlohmann::ordered_json::parse(outcome.out);
+  };
+  const auto f16 = parts(" -p 16 -n 4"), f32 = parts(" -p 16 -n 4 --type f32"),
+             longer = parts(" -p 600 -n 4 --kv-type f32");
+  const double megabyte = 1e6;
+  // The demo has 4.4 M parameters.
+  EXPECT_NEAR(double(f32["weights"]) - double(f16["weights"]), 8.7 * megabyte, 3 * megabyte);
+  EXPECT_GT(longer["keys and values"], 15 * f16["keys and values"].get<double>());
+  EXPECT_GT(f16["tokenizer"], 0);
+  double sum = 0;
+  for (const char* part : {"program", "weights", "tokenizer", "keys and values", "a step"})
+    sum += f16[part].get<double>();
+  EXPECT_EQ(f16["together"], sum);
+  EXPECT_GE(f16["most at one time"], f16["together"]);
+  const std::string text = run("bench --memory -p 16 -n 4" + demo).out;
+  EXPECT_NE(text.find("16 + 4 tokens"), std::string::npos) << text;
+  EXPECT_NE(text.find("keys and values"), std::string::npos) << text;
+}
+
+TEST_F(Cli, BenchOfMemoryTakesOneOfEach) {
+  EXPECT_NE(run("bench --memory -p 16,32" + demo).err.find("--prompt has 2 values, expected one"), std::string::npos);
+  EXPECT_EQ(run("bench --memory -p 16 -d 3" + demo).status, 2);
+}
+
 TEST_F(Cli, BenchUsesTheRequestedKvType) {
   for (const char* type : {"f32", "f16", "q8_0"}) {
     const Outcome outcome = run(quick + " -d 40 --json -q --kv-type " + type + demo);
