@@ -35,6 +35,12 @@ std::string a_host_name(std::string& value) {
   return {};
 }
 
+// An IPv6 address may have the brackets that it has in a URL.
+std::string an_address(std::string& value) {
+  if (value.starts_with('[') && value.ends_with(']')) value = value.substr(1, value.size() - 2);
+  return not_empty(value);
+}
+
 void add_number(CommandOptions& command, const std::string& name, std::size_t& value, const char* unit,
                 std::uint64_t least, std::uint64_t most, const std::string& description) {
   command.add_option(name, value, server_group, unit, description)
@@ -84,7 +90,7 @@ void HttpArguments::add_to(CommandOptions& command) {
                   bilingual("address to listen on; 0.0.0.0: all, which requires --api-key-file",
                             "监听地址；0.0.0.0：所有地址，须同时给出 --api-key-file"))
       ->default_str("127.0.0.1")
-      ->check(not_empty);
+      ->transform(an_address);
   command
       .add_option(
           "--port", port, server_group, "N",

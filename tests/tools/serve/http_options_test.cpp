@@ -70,12 +70,13 @@ TEST(HttpOptions, ASocketTakesThePlaceOfAPort) {
   EXPECT_EQ(http_settings_of("--socket /tmp/s").host, "");
   EXPECT_EQ(http_settings_of("--socket /tmp/s --port 1234").host, "127.0.0.1");
   EXPECT_EQ(http_settings_of("--socket /tmp/s --host ::1").host, "::1");
+  EXPECT_EQ(http_settings_of("--host [::1]").host, "::1");
 }
 
 TEST(HttpOptions, WrongValuesAreRejected) {
-  for (const char* line : {"--port 65536", "--port -1", "--port x", "--host ''", "--cors example.org", "--cors null",
-                           "--cors https://a.example/", "--allow-host a:80", "--allow-host ''", "--drain -1",
-                           "--drain x", "--max-body 0", "--max-connections 0", "--header-timeout 0"}) {
+  for (const char* line : {"--port 65536", "--port -1", "--port x", "--host ''", "--host []", "--cors example.org",
+                           "--cors null", "--cors https://a.example/", "--allow-host a:80", "--allow-host ''",
+                           "--drain -1", "--drain x", "--max-body 0", "--max-connections 0", "--header-timeout 0"}) {
     EXPECT_THROW(http_settings_of(line), CLI::ParseError) << line;
   }
   EXPECT_NE(error_of([] { http_settings_of("--no-api-key --api-key-file x"); }), "");
