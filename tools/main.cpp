@@ -33,8 +33,8 @@ int main(int argc, char** argv) {
   std::signal(SIGXFSZ, SIG_IGN);  // exceeding a file size limit is then an error, as a full disk is
   try {
     minimind::set_language(minimind::language_of_environment());
-    minimind::CommandLine command_line(minimind::version_text);
-    const int status = command_line.run(std::vector<std::string>(argv + (argc > 0), argv + argc));
+    const std::vector<std::string> arguments(argv + (argc > 0), argv + argc);
+    const int status = minimind::CommandLine(minimind::version_text, arguments).run(arguments);
     minimind::finish_output();
     return status;
   } catch (const minimind::ManyCheckpoints& error) {

@@ -133,19 +133,24 @@ void add_printed_pages(CLI::App& app, std::string& printed) {
 
 }  // namespace
 
-CommandLine::CommandLine(std::function<std::string()> version)
-    : app_(std::make_unique<CLI::App>(bilingual("Run MiniMind language models on a CPU, straight from the checkpoint.",
+CommandLine::CommandLine(std::function<std::string()> version, const std::vector<std::string>& used)
+    : version_(std::move(version)),
+      app_(std::make_unique<CLI::App>(bilingual("Run MiniMind language models on a CPU, straight from the checkpoint.",
                                                 "直接加载检查点，在 CPU 上运行 MiniMind 语言模型。"),
                                       "minimind")) {
   app_->formatter(help_formatter());
-  app_->set_version_flag("--version", std::move(version), bilingual("print the version", "显示版本"))
-      ->group(common_group);
+  app_->set_version_flag("--version", version_, bilingual("print the version", "显示版本"))->group(common_group);
   app_->footer(
       bilingual("minimind help COMMAND shows the options of a command.", "minimind help 命令：查看该命令的选项。"));
   add_general(*app_);
   add_printed_pages(*app_, printed_);
+  const auto is_used = [&](const NamedCommand& named) {
+    return std::find(used.begin(), used.end(), named.name) != used.end();
+  };
+  const bool all = std::none_of(std::begin(all_commands), std::end(all_commands), is_used);
   for (const NamedCommand& named : all_commands) {
     CLI::App* command = app_->add_subcommand(named.name, bilingual(named.english, named.chinese));
+    if (!all && !is_used(named)) continue;
     CommandOptions options(*command);
     Command run = named.add_options(options);
     add_general(*command);
@@ -157,7 +162,12 @@ CommandLine::~CommandLine() = default;
 
 int CommandLine::run(std::vector<std::string> arguments) {
   arguments = expand_help(std::move(arguments));
-  check_arguments(*app_, arguments);
+  try {
+    check_arguments(*app_, arguments);
+  } catch (const UsageError&) {
+    // The options of other commands are part of the advice.
+    check_arguments(CommandLine(version_).app(), arguments);
+  }
   std::reverse(arguments.begin(), arguments.end());  // as CLI11 takes them
   try {
     app_->parse(arguments);

@@ -32,11 +32,13 @@ Command add_serve(CommandOptions& command);
 Command add_watch(CommandOptions& command);
 Command add_bench(CommandOptions& command);
 
-// The command line: all commands with their options.
+// The command line: all commands, with the options of those that are among `used`, or of all if none is. To state the
+// options of one command takes less than a millisecond, those of all some of the time until a small model's first
+// token.
 class CommandLine {
  public:
   // `version` returns the text of --version.
-  explicit CommandLine(std::function<std::string()> version);
+  explicit CommandLine(std::function<std::string()> version, const std::vector<std::string>& used = {});
   ~CommandLine();
 
   const CLI::App& app() const { return *app_; }
@@ -46,6 +48,7 @@ class CommandLine {
   int run(std::vector<std::string> arguments);
 
  private:
+  std::function<std::string()> version_;
   std::unique_ptr<CLI::App> app_;
   std::string printed_;  // what --completion or --man prints
   std::vector<std::pair<CLI::App*, Command>> commands_;
