@@ -4,7 +4,10 @@
 
 #include <algorithm>
 #include <array>
+#include <bit>
+#include <chrono>
 #include <cstddef>
+#include <cstring>
 
 #include "runtime/text/utf8.h"
 #include "weights/base/error.h"
@@ -63,6 +66,25 @@ namespace {
 
 // Far above any vocabulary in use (262,144 in Gemma 3), far below an allocation that a hostile file could abuse.
 constexpr std::int32_t max_vocab_size = 1 << 20;
+constexpr std::int32_t no_id = -1;
+
+// A polynomial whose coefficients are 7 bytes of the text each, modulo the prime 2^61 - 1. Its argument is of this run,
+// so that no file can choose texts with equal hashes.
+std::uint64_t hash_of(std::string_view text) {
+  constexpr std::uint64_t prime = (std::uint64_t{1} << 61) - 1;
+  static const std::uint64_t argument = [] {
+    const auto time = static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
+    return (time * 0x9E3779B97F4A7C15 ^ reinterpret_cast<std::uintptr_t>(&time)) % prime;
+  }();
+  std::uint64_t hash = text.size();
+  for (std::size_t i = 0; i < text.size(); i += 7) {
+    std::uint64_t coefficient = 0;
+    std::memcpy(&coefficient, text.data() + i, std::min<std::size_t>(7, text.size() - i));
+    const auto product = static_cast<unsigned __int128>(hash + coefficient) * argument;
+    hash = (static_cast<std::uint64_t>(product & prime) + static_cast<std::uint64_t>(product >> 61)) % prime;
+  }
+  return hash;
+}
 
 void check_range(std::int32_t id, const std::string& where) {
   if (id >= 0 && id < max_vocab_size) return;
@@ -71,7 +93,8 @@ void check_range(std::int32_t id, const std::string& where) {
 
 }  // namespace
 
-Vocabulary::Vocabulary(const TokenizerData& data) {
+Vocabulary::Vocabulary(const TokenizerData& data)
+    : slots_(std::bit_ceil(2 * (data.vocab.size() + data.added_tokens.size()) + 1), no_id) {
   add_model_tokens(data);
   add_added_tokens(data);
 }
@@ -86,13 +109,15 @@ void Vocabulary::add_model_tokens(const TokenizerData& data) {
     if (token.exists) {
       throw Error(fmt::format("{}: found id {}, which {} has, expected a unique id", where(), id, quote(token.text)));
     }
-    if (!ids_.emplace(text, id).second) throw Error(fmt::format("{}: is repeated, expected once", where()));
+    std::int32_t& slot = slots_[slot_of(text)];
+    if (slot != no_id) throw Error(fmt::format("{}: is repeated, expected once", where()));
+    slot = id;
     token = {.text = text, .bytes = from_byte_level(text).value_or(text), .exists = true, .of_model = true};
   }
 }
 
 void Vocabulary::add_added_tokens(const TokenizerData& data) {
-  auto next_id = static_cast<std::int32_t>(ids_.size());
+  auto next_id = static_cast<std::int32_t>(data.vocab.size());
   std::size_t bytes = 0;
   for (std::size_t i = 0; i < data.added_tokens.size(); ++i) {
     const AddedToken& added = data.added_tokens[i];
@@ -113,8 +138,10 @@ void Vocabulary::add_added_tokens(const TokenizerData& data) {
     if (token.exists && token.text != added.content) {
       throw Error(fmt::format("{}: found id {}, which {} has, expected a unique id", where, given, quote(token.text)));
     }
-    if (token.added || !(token.of_model || ids_.emplace(added.content, given).second))
+    std::int32_t& slot = slots_[slot_of(added.content)];
+    if (token.added || (slot != no_id && !token.of_model))
       throw Error(fmt::format("{}: is repeated, expected once", where));
+    slot = given;
     token = {.text = added.content,
              .bytes = from_byte_level(added.content).value_or(added.content),
              .exists = true,
@@ -135,9 +162,16 @@ Vocabulary::Token& Vocabulary::place(std::int32_t id) {
   return tokens_[index];
 }
 
+std::size_t Vocabulary::slot_of(std::string_view text) const {
+  std::size_t slot = hash_of(text) & (slots_.size() - 1);
+  while (slots_[slot] != no_id && tokens_[static_cast<std::size_t>(slots_[slot])].text != text)
+    slot = (slot + 1) & (slots_.size() - 1);
+  return slot;
+}
+
 std::optional<std::int32_t> Vocabulary::id_of(std::string_view text) const {
-  const auto found = ids_.find(text);
-  return found == ids_.end() ? std::nullopt : std::optional(found->second);
+  const std::int32_t id = slots_[slot_of(text)];
+  return id == no_id ? std::nullopt : std::optional(id);
 }
 
 std::optional<std::int32_t> Vocabulary::model_id_of(std::string_view text) const {

@@ -2,8 +2,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <functional>
-#include <map>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -61,8 +59,11 @@ class Vocabulary {
   const Token& token(std::int32_t id) const;
   Token& place(std::int32_t id);
 
-  std::vector<Token> tokens_;                             // by id
-  std::map<std::string, std::int32_t, std::less<>> ids_;  // by text; a file may choose texts with equal hashes
+  // Returns the position in slots_ of the token with this text, or of the free slot where it belongs.
+  std::size_t slot_of(std::string_view text) const;
+
+  std::vector<Token> tokens_;        // by id
+  std::vector<std::int32_t> slots_;  // ids by the hash of their texts; no_id in free ones, at least half of all
 };
 
 }  // namespace minimind
