@@ -1,6 +1,10 @@
 #include "runtime/engine/packed_matrix.h"
 
+#include <algorithm>
+#include <cstdint>
 #include <cstring>
+#include <type_traits>
+#include <utility>
 
 #include "weights/tensor/stored_numbers.h"
 
@@ -12,14 +16,25 @@ using kernels::group_cols;
 using kernels::panel_rows;
 using kernels::Q8Block;
 
+// Writes a column of a square of values.
+template <class Element, std::size_t... row>
+void put_column(const Element (&square)[panel_rows][panel_rows], std::size_t col, Element* out,
+                std::index_sequence<row...>) {
+  ((out[row] = square[row][col]), ...);
+}
+
+// `Element` is an unsigned number of the size of the values.
 template <class Element>
 void lay_out_values(const std::byte* source, std::size_t row_size, std::size_t rows, std::size_t cols,
                     std::byte* panel) {
   const auto out = reinterpret_cast<Element*>(panel);
-  for (std::size_t col = 0; col < cols; ++col) {
-    for (std::size_t row = 0; row < rows; ++row) {
-      out[col * panel_rows + row] = load_element<Element>(source + row * row_size, col);
-    }
+  for (std::size_t first = 0; first < cols; first += panel_rows) {
+    const std::size_t count = std::min(panel_rows, cols - first);
+    Element square[panel_rows][panel_rows]{};
+    for (std::size_t row = 0; row < rows; ++row)
+      std::memcpy(square[row], source + row * row_size + first * sizeof(Element), count * sizeof(Element));
+    for (std::size_t col = 0; col < count; ++col)
+      put_column(square, col, out + (first + col) * panel_rows, std::make_index_sequence<panel_rows>());
   }
 }
 
@@ -41,7 +56,7 @@ constexpr MatrixFormat format_of_values{
     .type = stored_type<Element>,
     .roundings = {},
     .panel_bytes = [](std::size_t cols) { return elements_of<Element>(cols) * sizeof(Element); },
-    .lay_out = lay_out_values<Element>,
+    .lay_out = lay_out_values<std::conditional_t<sizeof(Element) == 2, std::uint16_t, std::uint32_t>>,
     .read_row = read_values<Element>,
     .multiply = multiply_values<Element>,
 };
