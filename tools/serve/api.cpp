@@ -535,7 +535,12 @@ void Api::flush_cache(const ApiRequest& request, const Answer& answer) {
 }
 
 void Api::ollama(const ApiRequest& request, const Answer& answer, OllamaRoute route) {
-  const std::shared_ptr<ServedModel> served = models_.get(ollama_model_name(request.body), answer->gone());
+  const std::string name = ollama_model_name(request.body);
+  if (asks_to_unload(route, request.body)) {
+    models_.unload(name);
+    return send_json(*answer, ollama_unloaded(route, request.body));
+  }
+  const std::shared_ptr<ServedModel> served = models_.get(name, answer->gone());
   start_ollama(route, served->model, served->engine, request.body, options_.defaults, take_seeds(), take_hints(),
                answer);
 }

@@ -164,13 +164,29 @@ std::shared_ptr<ServedModel> ModelShelf::get(const std::string& name, const std:
     return model;
   }
   drop_outdated();
-  Named named;
+  return loaded_or_newer(find_now(name), gone);
+}
+
+void ModelShelf::unload(const std::string& name) {
+  const auto refuse = [](const char* reason) {
+    throw RequestError(fmt::format("keep_alive is 0, but {}; omit keep_alive", reason), "keep_alive");
+  };
+  if (folder_.empty()) refuse("the server has one model, which stays loaded until the server ends");
+  const std::string own = find_now(name).file.name;
   {
-    const std::lock_guard lock(folder_mutex_);
-    look_at_folder();
-    named = find(name);
+    const std::lock_guard lock(mutex_);
+    Loaded* const loaded = find_loaded(own);
+    if (loaded && loaded->has_given_weights)
+      refuse("the model has weights that a trainer gave it, which would be lost");
+    if (loaded) loaded->name.clear();
   }
-  return loaded_or_newer(named, gone);
+  drop_outdated();
+}
+
+ModelShelf::Named ModelShelf::find_now(const std::string& name) {
+  const std::lock_guard lock(folder_mutex_);
+  look_at_folder();
+  return find(name);
 }
 
 // Programs send names of their own, such as that of an example. The log has each once.
@@ -240,7 +256,7 @@ std::shared_ptr<ServedModel> ModelShelf::loaded_or_newer(const Named& named, con
   }
 }
 
-// Models whose files were written anew, once their texts have ended.
+// Models whose files were written anew or that were unloaded, once their texts have ended.
 void ModelShelf::drop_outdated() {
   std::vector<std::shared_ptr<ServedModel>> dropped;  // destroyed without the lock, which their engines take
   const std::lock_guard lock(mutex_);

@@ -61,6 +61,11 @@ class ModelShelf {
   // memory, and ClientGone if `gone` is set while it waits for memory.
   std::shared_ptr<ServedModel> get(const std::string& name, const std::atomic<bool>& gone = never_gone);
 
+  // Drops a model of the folder from memory, once its texts have ended; the next request for it loads it again. Throws
+  // RequestError for a single model, whose memory the server's end frees, for one with weights that it was given, and
+  // as get() does for an unknown name.
+  void unload(const std::string& name);
+
   // Returns the single model, or that which was alone in the folder at the start. From then on its weights are those
   // that the caller gives it: files that are written later do not change them, and it stays on the shelf. Throws
   // RequestError if the folder had several, and as get() does.
@@ -97,7 +102,7 @@ class ModelShelf {
     std::vector<WrittenFile> files{};  // of which it consists
   };
   struct Loaded {
-    std::string name;  // empty, of a folder: texts still run with weights of which newer ones are loaded
+    std::string name;  // empty, of a folder: texts still run with weights that no other text gets
     std::shared_ptr<ServedModel> served;
     std::vector<WrittenFile> files{};    // that it was read from, of a folder
     std::vector<WrittenFile> refused{};  // a later state of them that could not be read
@@ -110,6 +115,7 @@ class ModelShelf {
     std::string lora_path;  // empty: without a LoRA
   };
 
+  Named find_now(const std::string& name);
   // With folder_mutex_ locked:
   void read_folder();
   void look_at_folder();

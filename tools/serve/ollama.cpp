@@ -166,6 +166,17 @@ OllamaRequest read_ollama(OllamaRoute route, const ChatJson& object, const Reque
   return request;
 }
 
+// A line with a piece of text.
+ChatJson line_of(OllamaRoute route, const std::string& model, std::string_view text) {
+  ChatJson line{{"model", model}, {"created_at", ollama_time(std::chrono::system_clock::now())}};
+  if (route == OllamaRoute::generate) {
+    line["response"] = text;
+  } else {
+    line["message"] = {{"role", "assistant"}, {"content", text}};
+  }
+  return line;
+}
+
 // The answer to one request, line by line.
 class OllamaAnswer {
  public:
@@ -195,16 +206,10 @@ class OllamaAnswer {
   // A line with a piece of text and further fields.
   ChatJson line(std::string_view text, const ChatJson& fields, const std::string& thought = "",
                 const ChatJson& calls = {}) const {
-    ChatJson line{{"model", request_.model}, {"created_at", ollama_time(std::chrono::system_clock::now())}};
-    ChatJson message{{"role", "assistant"}, {"content", text}};
-    if (route_ == OllamaRoute::generate) {
-      line["response"] = text;
-      if (!thought.empty()) line["thinking"] = thought;
-    } else {
-      if (!thought.empty()) message["thinking"] = thought;
-      if (!calls.is_null()) message["tool_calls"] = calls;
-      line["message"] = std::move(message);
-    }
+    ChatJson line = line_of(route_, request_.model, text);
+    ChatJson& message = route_ == OllamaRoute::generate ? line : line["message"];
+    if (!thought.empty()) message["thinking"] = thought;
+    if (!calls.is_null() && route_ == OllamaRoute::chat) message["tool_calls"] = calls;
     line.update(fields);
     return line;
   }
@@ -302,6 +307,18 @@ void start_ollama(OllamaRoute route, const TextModel& model, EngineThread& engin
   take_hints(request.text.hints);
   OllamaAnswer::start(std::make_shared<OllamaAnswer>(route, model, std::move(request), std::move(answer)), engine,
                       take_seeds);
+}
+
+bool asks_to_unload(OllamaRoute route, const ChatJson& body) {
+  const auto keep = body.find("keep_alive"), text = body.find(route == OllamaRoute::chat ? "messages" : "prompt");
+  if (keep == body.end() || (*keep != 0 && *keep != "0" && *keep != "0s" && *keep != "0m")) return false;
+  return text == body.end() || text->empty() || *text == "";
+}
+
+ChatJson ollama_unloaded(OllamaRoute route, const ChatJson& body) {
+  ChatJson line = line_of(route, ollama_model_name(body), "");
+  line.update({{"done", true}, {"done_reason", "unload"}});
+  return line;
 }
 
 std::string ollama_error_body(const RequestError& error) {

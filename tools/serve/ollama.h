@@ -26,6 +26,12 @@ void start_ollama(OllamaRoute route, const TextModel& model, EngineThread& engin
                   const RequestDefaults& defaults, const TakeSeeds& take_seeds, const TakeHints& take_hints,
                   std::shared_ptr<HttpAnswer> answer);
 
+// Whether a request has no text, but `keep_alive` 0: the model is to leave the memory.
+bool asks_to_unload(OllamaRoute route, const ChatJson& body);
+
+// The answer to such a request.
+ChatJson ollama_unloaded(OllamaRoute route, const ChatJson& body);
+
 // Whether a path is of Ollama's API, known or not.
 inline bool is_ollamas(std::string_view path) {
   return path.starts_with("/api/");

@@ -1922,6 +1922,42 @@ std::string greedy_text(Api& api, const std::string& model) {
   return answer->status() == 200 ? answer->json()["choices"][0]["text"].get<std::string>() : answer->body();
 }
 
+TEST(ModelShelfTest, UnloadsAModelThatAClientDoesNotKeepAlive) {
+  const TemporaryFolder folder;
+  ModelShelf models(settings_of(folder, {"a.pth", "b.pth"}, 3 * one_demo));
+  Api api(models, options());
+  const auto loaded = [&] {
+    return std::ranges::count_if(models.list(), [](const auto& model) { return model.context > 0; });
+  };
+  const auto unload = [&](const std::string& path, const Json& body) {
+    const auto answer = post_to(api, path, body.dump());
+    EXPECT_TRUE(answer->wait());
+    return answer->status() == 200 ? answer->json()["done_reason"].get<std::string>()
+                                   : std::to_string(answer->status());
+  };
+  const std::string text = greedy_text(api, "a");
+  const std::shared_ptr<ServedModel> running = models.get("b");
+  EXPECT_EQ(loaded(), 2);
+  EXPECT_EQ(unload("/api/generate", {{"model", "a"}, {"keep_alive", 0}}), "unload");
+  EXPECT_EQ(loaded(), 1);
+  EXPECT_EQ(unload("/api/chat", {{"model", "b:latest"}, {"keep_alive", "0s"}, {"messages", Json::array()}}), "unload");
+  EXPECT_EQ(running->model.names().front(), "b") << "who holds it may go on";
+  EXPECT_EQ(unload("/api/generate", {{"model", "c"}, {"keep_alive", 0}}), "404");
+  EXPECT_EQ(greedy_text(api, "a"), text);
+  EXPECT_EQ(
+      unload(
+          "/api/generate",
+          {{"model", "a"}, {"keep_alive", 0}, {"prompt", "a"}, {"stream", false}, {"options", {{"num_predict", 1}}}}),
+      "length")
+      << "a text is generated";
+}
+
+TEST_F(ApiTest, TheOnlyModelStaysLoaded) {
+  const auto answer = post_and_wait("/api/generate", {{"model", "minimind"}, {"keep_alive", 0}});
+  EXPECT_EQ(answer->status(), 400);
+  EXPECT_NE(answer->body().find("the server has one model"), std::string::npos) << answer->body();
+}
+
 TEST(ModelShelfTest, SeesWhatATrainerSavesAfterTheStart) {
   const TemporaryFolder folder;
   ModelShelf models(settings_of(folder, {"a.pth"}, 3 * one_demo));
