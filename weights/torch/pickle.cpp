@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <bit>
 #include <charconv>
 #include <cstring>
@@ -16,78 +17,6 @@
 
 namespace minimind::pickle {
 namespace {
-
-// The opcodes, with the names and numbers of CPython's pickletools.
-enum class Op : std::uint8_t {
-  MARK = '(',
-  STOP = '.',
-  POP = '0',
-  POP_MARK = '1',
-  DUP = '2',
-  FLOAT = 'F',
-  INT = 'I',
-  BININT = 'J',
-  BININT1 = 'K',
-  LONG = 'L',
-  BININT2 = 'M',
-  NONE = 'N',
-  PERSID = 'P',
-  BINPERSID = 'Q',
-  REDUCE = 'R',
-  STRING = 'S',
-  BINSTRING = 'T',
-  SHORT_BINSTRING = 'U',
-  UNICODE = 'V',
-  BINUNICODE = 'X',
-  APPEND = 'a',
-  BUILD = 'b',
-  GLOBAL = 'c',
-  DICT = 'd',
-  EMPTY_DICT = '}',
-  APPENDS = 'e',
-  GET = 'g',
-  BINGET = 'h',
-  INST = 'i',
-  LONG_BINGET = 'j',
-  LIST = 'l',
-  EMPTY_LIST = ']',
-  OBJ = 'o',
-  PUT = 'p',
-  BINPUT = 'q',
-  LONG_BINPUT = 'r',
-  SETITEM = 's',
-  TUPLE = 't',
-  EMPTY_TUPLE = ')',
-  SETITEMS = 'u',
-  BINFLOAT = 'G',
-  BINBYTES = 'B',
-  SHORT_BINBYTES = 'C',
-  PROTO = 0x80,
-  NEWOBJ,
-  EXT1,
-  EXT2,
-  EXT4,
-  TUPLE1,
-  TUPLE2,
-  TUPLE3,
-  NEWTRUE,
-  NEWFALSE,
-  LONG1,
-  LONG4,
-  SHORT_BINUNICODE,
-  BINUNICODE8,
-  BINBYTES8,
-  EMPTY_SET,
-  ADDITEMS,
-  FROZENSET,
-  NEWOBJ_EX,
-  STACK_GLOBAL,
-  MEMOIZE,
-  FRAME,
-  BYTEARRAY8,
-  NEXT_BUFFER,
-  READONLY_BUFFER
-};
 
 // The result of calling an allow-listed name.
 enum class Role {
@@ -211,82 +140,26 @@ double read_binary_float(ByteReader& reader) {
   return std::bit_cast<double>(__builtin_bswap64(reader.read<std::uint64_t>()));
 }
 
-std::optional<Value> read_number(Op op, ByteReader& reader) {
-  switch (op) {
-    case Op::NONE:
-      return None{};
-    case Op::NEWTRUE:
-      return true;
-    case Op::NEWFALSE:
-      return false;
-    case Op::BININT:
-      return std::int64_t{reader.read<std::int32_t>()};
-    case Op::BININT1:
-      return std::int64_t{reader.read<std::uint8_t>()};
-    case Op::BININT2:
-      return std::int64_t{reader.read<std::uint16_t>()};
-    case Op::INT:
-      return read_decimal(reader);
-    case Op::LONG:
-      return read_long_decimal(reader);
-    case Op::LONG1:
-      return read_long(reader.read<std::uint8_t>(), reader);
-    case Op::LONG4:
-      return read_long(reader.read<std::uint32_t>(), reader);
-    case Op::FLOAT:
-      return parse_number<double>(reader.take_line(), reader);
-    case Op::BINFLOAT:
-      return read_binary_float(reader);
-    default:
-      return std::nullopt;
-  }
-}
-
-Value skip_bytes(std::uint64_t size, ByteReader& reader) {
-  reader.skip(size);
-  return Bytes{};
-}
-
-std::optional<Value> read_bytes(Op op, ByteReader& reader) {
-  switch (op) {
-    case Op::SHORT_BINBYTES:
-      return skip_bytes(reader.read<std::uint8_t>(), reader);
-    case Op::BINBYTES:
-      return skip_bytes(reader.read<std::uint32_t>(), reader);
-    case Op::BINBYTES8:
-    case Op::BYTEARRAY8:
-      return skip_bytes(reader.read<std::uint64_t>(), reader);
-    default:
-      return std::nullopt;
-  }
-}
-
-// Returns the value that `op` alone describes, its argument read from `reader`: None, a bool, a number or bytes.
-// std::nullopt if `op` is not of this group.
-std::optional<Value> read_scalar(Op op, ByteReader& reader) {
-  auto value = read_number(op, reader);
-  return value ? value : read_bytes(op, reader);
-}
-
 class Unpickler {
  public:
-  explicit Unpickler(ByteReader& reader) : reader_(reader) {
-    document_.texts = std::make_unique<std::pmr::monotonic_buffer_resource>();
-  }
+  explicit Unpickler(ByteReader& reader);
 
   Document run();
 
  private:
-  // Each performs `op` and returns true if `op` belongs to its group of opcodes.
-  bool read_text(Op op);
-  bool build_container(Op op);
-  bool add_items(Op op);
-  bool use_stack(Op op);
-  bool use_memo(Op op);
-  bool name_or_call(Op op);
+  struct Opcode {
+    std::uint8_t byte;
+    void (*run)(Unpickler& own);
+  };
+  static const Opcode opcodes[];
 
+  template <class Number>
+  Number read() {
+    return reader_.read<Number>();
+  }
   Text kept(std::string_view text);
-  Text take_text(std::uint64_t size);
+  void add_text(std::uint64_t size);
+  void add_skipped_bytes(std::uint64_t size);
   void push(Id id);
   void add(Value value);
   Id pop();
@@ -300,9 +173,21 @@ class Unpickler {
   std::uint64_t read_index();
   void remember(std::uint64_t index);
   void recall(std::uint64_t index);
-  void add_pairs(Dict& dict, std::vector<Id> items);
+  Dict dict_of(const std::vector<Id>& items) const;
+  template <class Container>
+  void add_items(const std::vector<Id>& added, std::string_view wanted);
+  void add_pairs(const std::vector<Id>& items);
+  void mark();
+  void drop();
+  void check_protocol(int protocol) const;
+  void check_frame(std::uint64_t size) const;
 
   void add_global(std::string_view module, std::string_view name);
+  void read_global();
+  void name_global();
+  std::vector<Id> with_class(std::vector<Id> arguments);
+  void construct(const std::vector<Id>& class_and_arguments);
+  void apply();
   void call(Id callable, Id arguments);
   Dict ordered_dict(const Tuple& arguments);
   void build();
@@ -320,6 +205,7 @@ class Unpickler {
   std::vector<std::size_t> marks_;  // heights of stack_
   std::vector<std::optional<Id>> memo_;
   std::size_t contained_items_ = 0;
+  std::array<void (*)(Unpickler& own), 256> run_{};  // by the opcode; null: none of plain data
 };
 
 // The reader keeps a text only until its next read.
@@ -332,28 +218,14 @@ Text Unpickler::kept(std::string_view text) {
   return {{copy, text.size()}};
 }
 
-Text Unpickler::take_text(std::uint64_t size) {
+void Unpickler::add_text(std::uint64_t size) {
   if (size > most_text) fail(fmt::format("a string of {} bytes, expected at most {}", size, most_text));
-  return kept(reader_.take_text(size));
+  add(kept(reader_.take_text(size)));
 }
 
-bool Unpickler::read_text(Op op) {
-  switch (op) {
-    case Op::STRING:
-      return add(kept(read_quoted_text(reader_))), true;
-    case Op::UNICODE:
-      return add(kept(unescaped(reader_.take_line(), reader_))), true;
-    case Op::BINSTRING:
-    case Op::BINUNICODE:
-      return add(take_text(reader_.read<std::uint32_t>())), true;
-    case Op::SHORT_BINSTRING:
-    case Op::SHORT_BINUNICODE:
-      return add(take_text(reader_.read<std::uint8_t>())), true;
-    case Op::BINUNICODE8:
-      return add(take_text(reader_.read<std::uint64_t>())), true;
-    default:
-      return false;
-  }
+void Unpickler::add_skipped_bytes(std::uint64_t size) {
+  reader_.skip(size);
+  add(Bytes{});
 }
 
 void Unpickler::push(Id id) {
@@ -427,146 +299,73 @@ void Unpickler::recall(std::uint64_t index) {
   push(*memo_[static_cast<std::size_t>(index)]);
 }
 
-void Unpickler::add_pairs(Dict& dict, std::vector<Id> items) {
+Dict Unpickler::dict_of(const std::vector<Id>& items) const {
   if (items.size() % 2 != 0) fail("a key of a dict has no value");
+  Dict dict;
   for (std::size_t i = 0; i < items.size(); i += 2) dict.entries.emplace_back(items[i], items[i + 1]);
+  return dict;
 }
 
-bool Unpickler::build_container(Op op) {
-  switch (op) {
-    case Op::EMPTY_LIST:
-      return add(List{}), true;
-    case Op::EMPTY_TUPLE:
-      return add(Tuple{}), true;
-    case Op::EMPTY_DICT:
-      return add(Dict{}), true;
-    case Op::EMPTY_SET:
-      return add(Set{}), true;
-    case Op::LIST:
-      return add(List{pop_to_mark()}), true;
-    case Op::TUPLE:
-      return add(Tuple{pop_to_mark()}), true;
-    case Op::FROZENSET:
-      return add(Set{pop_to_mark()}), true;
-    case Op::DICT: {
-      Dict dict;
-      add_pairs(dict, pop_to_mark());
-      return add(std::move(dict)), true;
-    }
-    case Op::TUPLE1:
-      return add(Tuple{pop_items(1)}), true;
-    case Op::TUPLE2:
-      return add(Tuple{pop_items(2)}), true;
-    case Op::TUPLE3:
-      return add(Tuple{pop_items(3)}), true;
-    default:
-      return false;
-  }
+void Unpickler::add_pairs(const std::vector<Id>& items) {
+  const Dict added = dict_of(items);
+  auto& entries = top_as<Dict>("dict").entries;
+  entries.insert(entries.end(), added.entries.begin(), added.entries.end());
 }
 
-bool Unpickler::add_items(Op op) {
-  const bool one = op == Op::APPEND || op == Op::SETITEM;
-  if (!one && op != Op::APPENDS && op != Op::SETITEMS && op != Op::ADDITEMS) return false;
-  const std::size_t count = op == Op::APPEND ? 1 : 2;
-  const std::vector<Id> items = one ? pop_items(count) : pop_to_mark();
-  if (op == Op::SETITEM || op == Op::SETITEMS) {
-    add_pairs(top_as<Dict>("dict"), items);
-  } else {
-    auto& target = op == Op::ADDITEMS ? top_as<Set>("set").items : top_as<List>("list").items;
-    target.insert(target.end(), items.begin(), items.end());
-  }
-  return true;
+template <class Container>
+void Unpickler::add_items(const std::vector<Id>& added, std::string_view wanted) {
+  auto& items = top_as<Container>(wanted).items;
+  items.insert(items.end(), added.begin(), added.end());
 }
 
-bool Unpickler::use_stack(Op op) {
-  switch (op) {
-    case Op::MARK:
-      if (marks_.size() >= most_values) fail(fmt::format("more than {} marks", most_values));
-      return marks_.push_back(stack_.size()), true;
-    case Op::POP:  // Python also accepts it for removing a mark
-      return stack_.size() > floor() ? void(pop()) : void(pop_to_mark()), true;
-    case Op::POP_MARK:
-      return pop_to_mark(), true;
-    case Op::DUP:
-      top();
-      return push(stack_.back()), true;
-    case Op::PROTO: {
-      const int protocol = reader_.read<std::uint8_t>();
-      if (protocol > 5) fail(fmt::format("the protocol is {}, expected 0 to 5", protocol));
-      return true;
-    }
-    case Op::FRAME: {
-      const auto size = reader_.read<std::uint64_t>();
-      if (size > reader_.remaining()) fail(fmt::format("a frame of {} bytes passes the end", size));
-      return true;
-    }
-    default:
-      return false;
-  }
+void Unpickler::mark() {
+  if (marks_.size() >= most_values) fail(fmt::format("more than {} marks", most_values));
+  marks_.push_back(stack_.size());
 }
 
-bool Unpickler::use_memo(Op op) {
-  switch (op) {
-    case Op::PUT:
-      return remember(read_index()), true;
-    case Op::BINPUT:
-      return remember(reader_.read<std::uint8_t>()), true;
-    case Op::LONG_BINPUT:
-      return remember(reader_.read<std::uint32_t>()), true;
-    case Op::MEMOIZE:
-      return remember(memo_.size()), true;
-    case Op::GET:
-      return recall(read_index()), true;
-    case Op::BINGET:
-      return recall(reader_.read<std::uint8_t>()), true;
-    case Op::LONG_BINGET:
-      return recall(reader_.read<std::uint32_t>()), true;
-    default:
-      return false;
-  }
+// Python also accepts it for removing a mark.
+void Unpickler::drop() {
+  stack_.size() > floor() ? void(pop()) : void(pop_to_mark());
 }
 
-bool Unpickler::name_or_call(Op op) {
-  switch (op) {
-    case Op::GLOBAL: {
-      const std::string module(reader_.take_line());
-      return add_global(module, reader_.take_line()), true;
-    }
-    case Op::STACK_GLOBAL: {
-      const Id name = pop();
-      const auto* name_text = std::get_if<Text>(&document_.at(name));
-      const auto* module_text = std::get_if<Text>(&document_.at(pop()));
-      if (name_text == nullptr || module_text == nullptr) fail("a name is not a string");
-      return add_global(module_text->text, name_text->text), true;
-    }
-    case Op::INST:
-    case Op::OBJ: {
-      std::vector<Id> items = pop_to_mark();
-      if (op == Op::INST) {
-        const std::string module(reader_.take_line());
-        add_global(module, reader_.take_line());
-        items.insert(items.begin(), pop());
-      }
-      if (items.empty()) fail("an object has no class");
-      add(Tuple{{items.begin() + 1, items.end()}});
-      const Id arguments = pop();
-      return call(items.front(), arguments), true;
-    }
-    case Op::REDUCE:
-    case Op::NEWOBJ: {
-      const Id arguments = pop();
-      return call(pop(), arguments), true;
-    }
-    case Op::BUILD:
-      return build(), true;
-    case Op::PERSID:
-      add(kept(reader_.take_line()));
-      return add(PersistentId{pop()}), true;
-    case Op::BINPERSID:
-      return add(PersistentId{pop()}), true;
-    default:
-      return false;
-  }
+void Unpickler::check_protocol(int protocol) const {
+  if (protocol > 5) fail(fmt::format("the protocol is {}, expected 0 to 5", protocol));
+}
+
+void Unpickler::check_frame(std::uint64_t size) const {
+  if (size > reader_.remaining()) fail(fmt::format("a frame of {} bytes passes the end", size));
+}
+
+void Unpickler::read_global() {
+  const std::string module(reader_.take_line());
+  add_global(module, reader_.take_line());
+}
+
+void Unpickler::name_global() {
+  const Id name = pop();
+  const auto* name_text = std::get_if<Text>(&document_.at(name));
+  const auto* module_text = std::get_if<Text>(&document_.at(pop()));
+  if (name_text == nullptr || module_text == nullptr) fail("a name is not a string");
+  add_global(module_text->text, name_text->text);
+}
+
+// The class of an INST follows in two lines.
+std::vector<Id> Unpickler::with_class(std::vector<Id> arguments) {
+  read_global();
+  arguments.insert(arguments.begin(), pop());
+  return arguments;
+}
+
+void Unpickler::construct(const std::vector<Id>& class_and_arguments) {
+  if (class_and_arguments.empty()) fail("an object has no class");
+  add(Tuple{{class_and_arguments.begin() + 1, class_and_arguments.end()}});
+  const Id arguments = pop();
+  call(class_and_arguments.front(), arguments);
+}
+
+void Unpickler::apply() {
+  const Id arguments = pop();
+  call(pop(), arguments);
 }
 
 void Unpickler::add_global(std::string_view module, std::string_view name) {
@@ -628,17 +427,83 @@ void Unpickler::build() {
   }
 }
 
+// By their bytes; the names are those of CPython's pickletools.
+const Unpickler::Opcode Unpickler::opcodes[] = {
+    {'N', [](Unpickler& u) { u.add(None{}); }},                                                  // NONE
+    {0x88, [](Unpickler& u) { u.add(true); }},                                                   // NEWTRUE
+    {0x89, [](Unpickler& u) { u.add(false); }},                                                  // NEWFALSE
+    {'J', [](Unpickler& u) { u.add(std::int64_t{u.read<std::int32_t>()}); }},                    // BININT
+    {'K', [](Unpickler& u) { u.add(std::int64_t{u.read<std::uint8_t>()}); }},                    // BININT1
+    {'M', [](Unpickler& u) { u.add(std::int64_t{u.read<std::uint16_t>()}); }},                   // BININT2
+    {'I', [](Unpickler& u) { u.add(read_decimal(u.reader_)); }},                                 // INT
+    {'L', [](Unpickler& u) { u.add(read_long_decimal(u.reader_)); }},                            // LONG
+    {0x8A, [](Unpickler& u) { u.add(read_long(u.read<std::uint8_t>(), u.reader_)); }},           // LONG1
+    {0x8B, [](Unpickler& u) { u.add(read_long(u.read<std::uint32_t>(), u.reader_)); }},          // LONG4
+    {'F', [](Unpickler& u) { u.add(parse_number<double>(u.reader_.take_line(), u.reader_)); }},  // FLOAT
+    {'G', [](Unpickler& u) { u.add(read_binary_float(u.reader_)); }},                            // BINFLOAT
+    {'C', [](Unpickler& u) { u.add_skipped_bytes(u.read<std::uint8_t>()); }},                    // SHORT_BINBYTES
+    {'B', [](Unpickler& u) { u.add_skipped_bytes(u.read<std::uint32_t>()); }},                   // BINBYTES
+    {0x8E, [](Unpickler& u) { u.add_skipped_bytes(u.read<std::uint64_t>()); }},                  // BINBYTES8
+    {0x96, [](Unpickler& u) { u.add_skipped_bytes(u.read<std::uint64_t>()); }},                  // BYTEARRAY8
+    {'S', [](Unpickler& u) { u.add(u.kept(read_quoted_text(u.reader_))); }},                     // STRING
+    {'V', [](Unpickler& u) { u.add(u.kept(unescaped(u.reader_.take_line(), u.reader_))); }},     // UNICODE
+    {'T', [](Unpickler& u) { u.add_text(u.read<std::uint32_t>()); }},                            // BINSTRING
+    {'U', [](Unpickler& u) { u.add_text(u.read<std::uint8_t>()); }},                             // SHORT_BINSTRING
+    {'X', [](Unpickler& u) { u.add_text(u.read<std::uint32_t>()); }},                            // BINUNICODE
+    {0x8C, [](Unpickler& u) { u.add_text(u.read<std::uint8_t>()); }},                            // SHORT_BINUNICODE
+    {0x8D, [](Unpickler& u) { u.add_text(u.read<std::uint64_t>()); }},                           // BINUNICODE8
+    {']', [](Unpickler& u) { u.add(List{}); }},                                                  // EMPTY_LIST
+    {')', [](Unpickler& u) { u.add(Tuple{}); }},                                                 // EMPTY_TUPLE
+    {'}', [](Unpickler& u) { u.add(Dict{}); }},                                                  // EMPTY_DICT
+    {0x8F, [](Unpickler& u) { u.add(Set{}); }},                                                  // EMPTY_SET
+    {'l', [](Unpickler& u) { u.add(List{u.pop_to_mark()}); }},                                   // LIST
+    {'t', [](Unpickler& u) { u.add(Tuple{u.pop_to_mark()}); }},                                  // TUPLE
+    {0x91, [](Unpickler& u) { u.add(Set{u.pop_to_mark()}); }},                                   // FROZENSET
+    {'d', [](Unpickler& u) { u.add(u.dict_of(u.pop_to_mark())); }},                              // DICT
+    {0x85, [](Unpickler& u) { u.add(Tuple{u.pop_items(1)}); }},                                  // TUPLE1
+    {0x86, [](Unpickler& u) { u.add(Tuple{u.pop_items(2)}); }},                                  // TUPLE2
+    {0x87, [](Unpickler& u) { u.add(Tuple{u.pop_items(3)}); }},                                  // TUPLE3
+    {'a', [](Unpickler& u) { u.add_items<List>(u.pop_items(1), "list"); }},                      // APPEND
+    {'e', [](Unpickler& u) { u.add_items<List>(u.pop_to_mark(), "list"); }},                     // APPENDS
+    {0x90, [](Unpickler& u) { u.add_items<Set>(u.pop_to_mark(), "set"); }},                      // ADDITEMS
+    {'s', [](Unpickler& u) { u.add_pairs(u.pop_items(2)); }},                                    // SETITEM
+    {'u', [](Unpickler& u) { u.add_pairs(u.pop_to_mark()); }},                                   // SETITEMS
+    {'(', [](Unpickler& u) { u.mark(); }},                                                       // MARK
+    {'0', [](Unpickler& u) { u.drop(); }},                                                       // POP
+    {'1', [](Unpickler& u) { u.pop_to_mark(); }},                                                // POP_MARK
+    {'2', [](Unpickler& u) { u.top(), u.push(u.stack_.back()); }},                               // DUP
+    {0x80, [](Unpickler& u) { u.check_protocol(u.read<std::uint8_t>()); }},                      // PROTO
+    {0x95, [](Unpickler& u) { u.check_frame(u.read<std::uint64_t>()); }},                        // FRAME
+    {'p', [](Unpickler& u) { u.remember(u.read_index()); }},                                     // PUT
+    {'q', [](Unpickler& u) { u.remember(u.read<std::uint8_t>()); }},                             // BINPUT
+    {'r', [](Unpickler& u) { u.remember(u.read<std::uint32_t>()); }},                            // LONG_BINPUT
+    {0x94, [](Unpickler& u) { u.remember(u.memo_.size()); }},                                    // MEMOIZE
+    {'g', [](Unpickler& u) { u.recall(u.read_index()); }},                                       // GET
+    {'h', [](Unpickler& u) { u.recall(u.read<std::uint8_t>()); }},                               // BINGET
+    {'j', [](Unpickler& u) { u.recall(u.read<std::uint32_t>()); }},                              // LONG_BINGET
+    {'c', [](Unpickler& u) { u.read_global(); }},                                                // GLOBAL
+    {0x93, [](Unpickler& u) { u.name_global(); }},                                               // STACK_GLOBAL
+    {'i', [](Unpickler& u) { u.construct(u.with_class(u.pop_to_mark())); }},                     // INST
+    {'o', [](Unpickler& u) { u.construct(u.pop_to_mark()); }},                                   // OBJ
+    {'R', [](Unpickler& u) { u.apply(); }},                                                      // REDUCE
+    {0x81, [](Unpickler& u) { u.apply(); }},                                                     // NEWOBJ
+    {'b', [](Unpickler& u) { u.build(); }},                                                      // BUILD
+    {'P', [](Unpickler& u) { u.add(u.kept(u.reader_.take_line())), u.add(PersistentId{u.pop()}); }},  // PERSID
+    {'Q', [](Unpickler& u) { u.add(PersistentId{u.pop()}); }},                                        // BINPERSID
+};
+
+Unpickler::Unpickler(ByteReader& reader) : reader_(reader) {
+  document_.texts = std::make_unique<std::pmr::monotonic_buffer_resource>();
+  for (const Opcode& opcode : opcodes) run_[opcode.byte] = opcode.run;
+}
+
 Document Unpickler::run() {
   for (;;) {
     const std::size_t offset = reader_.position();
-    const auto op = static_cast<Op>(reader_.read<std::uint8_t>());
-    if (op == Op::STOP) break;
-    if (auto scalar = read_scalar(op, reader_)) {
-      add(std::move(*scalar));
-    } else if (!(read_text(op) || use_memo(op) || use_stack(op) || build_container(op) || add_items(op) ||
-                 name_or_call(op))) {
-      fail(fmt::format("byte {:#04x} at offset {} is not an opcode of plain data", static_cast<int>(op), offset));
-    }
+    const auto opcode = reader_.read<std::uint8_t>();
+    if (opcode == '.') break;  // STOP
+    if (!run_[opcode]) fail(fmt::format("byte {:#04x} at offset {} is not an opcode of plain data", opcode, offset));
+    run_[opcode](*this);
   }
   document_.top = pop();
   return std::move(document_);
