@@ -10,10 +10,8 @@
 #include <iterator>
 #include <optional>
 #include <system_error>
-#include <utility>
 
 #include "weights/base/text.h"
-#include "weights/io/byte_reader.h"
 
 namespace minimind::pickle {
 namespace {
@@ -86,60 +84,6 @@ const AllowedGlobal* find_allowed_global(std::string_view name) {
   return found == std::end(allowed_globals) ? nullptr : found;
 }
 
-template <typename T>
-T parse_number(std::string_view digits, const ByteReader& reader) {
-  T value{};
-  const char* const end = digits.data() + digits.size();
-  const auto [stop, error] = std::from_chars(digits.data(), end, value);
-  if (error != std::errc{} || stop != end) {
-    reader.fail(fmt::format("corrupt or hostile pickle: {} is not a 64-bit number", quote(digits)));
-  }
-  return value;
-}
-
-// The text forms of protocol 0. It cannot express torch.save's storage references, so its escapes are not decoded.
-std::string_view unescaped(std::string_view text, const ByteReader& reader) {
-  if (text.find('\\') != std::string_view::npos) {
-    reader.fail("corrupt or hostile pickle: an escape of protocol 0, which torch.save cannot write");
-  }
-  return text;
-}
-
-std::string_view read_quoted_text(ByteReader& reader) {
-  const std::string_view text = reader.take_line();
-  if (text.size() < 2 || (text.front() != '\'' && text.front() != '"') || text.back() != text.front()) {
-    reader.fail(fmt::format("corrupt or hostile pickle: the string {} has no quotes", quote(text)));
-  }
-  return unescaped(text.substr(1, text.size() - 2), reader);
-}
-
-// "00" and "01" are False and True in protocol 0.
-Value read_decimal(ByteReader& reader) {
-  const std::string_view digits = reader.take_line();
-  if (digits == "00" || digits == "01") return digits == "01";
-  return parse_number<std::int64_t>(digits, reader);
-}
-
-std::int64_t read_long_decimal(ByteReader& reader) {
-  std::string_view digits = reader.take_line();
-  if (digits.ends_with('L')) digits.remove_suffix(1);
-  return parse_number<std::int64_t>(digits, reader);
-}
-
-// Two's complement of any size, the lowest byte first.
-Value read_long(std::uint64_t size, ByteReader& reader) {
-  if (size > sizeof(std::int64_t)) return reader.skip(size), BigInteger{};
-  const std::string_view digits = reader.take_text(size);
-  std::int64_t value = !digits.empty() && static_cast<signed char>(digits.back()) < 0 ? -1 : 0;
-  std::memcpy(&value, digits.data(), digits.size());
-  return value;
-}
-
-// The only big-endian number of a pickle.
-double read_binary_float(ByteReader& reader) {
-  return std::bit_cast<double>(__builtin_bswap64(reader.read<std::uint64_t>()));
-}
-
 class Unpickler {
  public:
   explicit Unpickler(ByteReader& reader);
@@ -147,46 +91,53 @@ class Unpickler {
   Document run();
 
  private:
+  using Number = std::uint64_t;
   struct Opcode {
     std::uint8_t byte;
-    void (*run)(Unpickler& own);
+    std::uint8_t width;  // of the number that follows, in bytes; 0: none follows
+    void (*run)(Unpickler& own, Number number);
   };
   static const Opcode opcodes[];
 
-  template <class Number>
-  Number read() {
-    return reader_.read<Number>();
-  }
   Text kept(std::string_view text);
+  void add_kept(std::string_view text) { add(kept(text)); }
   void add_text(std::uint64_t size);
   void add_skipped_bytes(std::uint64_t size);
+  void add_bool(bool value) { add(value); }
+  void add_integer(std::int64_t value) { add(value); }
+  void add_float(double value) { add(value); }
+  void add_decimal();
+  void add_long(std::uint64_t size);
+  void add_storage() { add(PersistentId{pop()}); }
   void push(Id id);
   void add(Value value);
   Id pop();
   void count_items(std::size_t count);
   std::vector<Id> pop_items(std::size_t count);
-  std::vector<Id> pop_to_mark();
+  std::size_t take_mark();
   Value& top();
   template <typename T>
   T& top_as(std::string_view wanted);
 
-  std::uint64_t read_index();
   void remember(std::uint64_t index);
   void recall(std::uint64_t index);
-  Dict dict_of(const std::vector<Id>& items) const;
+  // Each takes so many values from the stack.
   template <class Container>
-  void add_items(const std::vector<Id>& added, std::string_view wanted);
-  void add_pairs(const std::vector<Id>& items);
+  void add_container(std::size_t count);
+  void add_dict(std::size_t count);
+  template <class Container>
+  void add_items(std::size_t count, std::string_view wanted);
+  void add_pairs(std::size_t count);
+  void add_entries(Dict& dict, const std::vector<Id>& items) const;
   void mark();
   void drop();
-  void check_protocol(int protocol) const;
+  void check_protocol(std::uint64_t protocol) const;
   void check_frame(std::uint64_t size) const;
 
   void add_global(std::string_view module, std::string_view name);
   void read_global();
   void name_global();
-  std::vector<Id> with_class(std::vector<Id> arguments);
-  void construct(const std::vector<Id>& class_and_arguments);
+  void construct(bool class_follows);
   void apply();
   void call(Id callable, Id arguments);
   Dict ordered_dict(const Tuple& arguments);
@@ -205,7 +156,7 @@ class Unpickler {
   std::vector<std::size_t> marks_;  // heights of stack_
   std::vector<std::optional<Id>> memo_;
   std::size_t contained_items_ = 0;
-  std::array<void (*)(Unpickler& own), 256> run_{};  // by the opcode; null: none of plain data
+  std::array<const Opcode*, 256> by_byte_{};  // null: none of plain data
 };
 
 // The reader keeps a text only until its next read.
@@ -220,12 +171,36 @@ Text Unpickler::kept(std::string_view text) {
 
 void Unpickler::add_text(std::uint64_t size) {
   if (size > most_text) fail(fmt::format("a string of {} bytes, expected at most {}", size, most_text));
-  add(kept(reader_.take_text(size)));
+  add_kept(reader_.take_text(size));
 }
 
 void Unpickler::add_skipped_bytes(std::uint64_t size) {
   reader_.skip(size);
   add(Bytes{});
+}
+
+// In protocol 1, "00" and "01" are False and True, and a long number ends with L.
+void Unpickler::add_decimal() {
+  std::string_view digits = reader_.take_line();
+  if (digits == "00" || digits == "01") return add_bool(digits == "01");
+  if (digits.ends_with('L')) digits.remove_suffix(1);
+  std::int64_t value = 0;
+  const char* const end = digits.data() + digits.size();
+  const auto [stop, error] = std::from_chars(digits.data(), end, value);
+  if (error != std::errc{} || stop != end) fail(fmt::format("{} is not a 64-bit number", quote(digits)));
+  add_integer(value);
+}
+
+// Two's complement of any size, the lowest byte first.
+void Unpickler::add_long(std::uint64_t size) {
+  if (size > sizeof(std::int64_t)) {
+    reader_.skip(size);
+    return add(BigInteger{});
+  }
+  const std::string_view digits = reader_.take_text(size);
+  std::int64_t value = !digits.empty() && static_cast<signed char>(digits.back()) < 0 ? -1 : 0;
+  std::memcpy(&value, digits.data(), digits.size());
+  add_integer(value);
 }
 
 void Unpickler::push(Id id) {
@@ -261,11 +236,12 @@ std::vector<Id> Unpickler::pop_items(std::size_t count) {
   return items;
 }
 
-std::vector<Id> Unpickler::pop_to_mark() {
+// Returns the number of values after the last mark, and removes the mark.
+std::size_t Unpickler::take_mark() {
   if (marks_.empty()) fail("the stack has no mark, expected one");
-  std::vector<Id> items = pop_items(stack_.size() - marks_.back());
+  const std::size_t count = stack_.size() - marks_.back();
   marks_.pop_back();
-  return items;
+  return count;
 }
 
 Value& Unpickler::top() {
@@ -277,11 +253,6 @@ template <typename T>
 T& Unpickler::top_as(std::string_view wanted) {
   if (auto* value = std::get_if<T>(&top())) return *value;
   fail(fmt::format("items are added to a {}, not to a {}", type_name(top()), wanted));
-}
-
-// The protocol 0 form of a memo index.
-std::uint64_t Unpickler::read_index() {
-  return parse_number<std::uint64_t>(reader_.take_line(), reader_);
 }
 
 // Picklers number their memo from 0 or 1 without gaps, so an index over the limit on values is corrupt.
@@ -299,23 +270,32 @@ void Unpickler::recall(std::uint64_t index) {
   push(*memo_[static_cast<std::size_t>(index)]);
 }
 
-Dict Unpickler::dict_of(const std::vector<Id>& items) const {
-  if (items.size() % 2 != 0) fail("a key of a dict has no value");
-  Dict dict;
-  for (std::size_t i = 0; i < items.size(); i += 2) dict.entries.emplace_back(items[i], items[i + 1]);
-  return dict;
-}
-
-void Unpickler::add_pairs(const std::vector<Id>& items) {
-  const Dict added = dict_of(items);
-  auto& entries = top_as<Dict>("dict").entries;
-  entries.insert(entries.end(), added.entries.begin(), added.entries.end());
+template <class Container>
+void Unpickler::add_container(std::size_t count) {
+  add(Container{pop_items(count)});
 }
 
 template <class Container>
-void Unpickler::add_items(const std::vector<Id>& added, std::string_view wanted) {
+void Unpickler::add_items(std::size_t count, std::string_view wanted) {
+  const std::vector<Id> added = pop_items(count);
   auto& items = top_as<Container>(wanted).items;
   items.insert(items.end(), added.begin(), added.end());
+}
+
+void Unpickler::add_entries(Dict& dict, const std::vector<Id>& items) const {
+  if (items.size() % 2 != 0) fail("a key of a dict has no value");
+  for (std::size_t i = 0; i < items.size(); i += 2) dict.entries.emplace_back(items[i], items[i + 1]);
+}
+
+void Unpickler::add_pairs(std::size_t count) {
+  const std::vector<Id> items = pop_items(count);
+  add_entries(top_as<Dict>("dict"), items);
+}
+
+void Unpickler::add_dict(std::size_t count) {
+  Dict dict;
+  add_entries(dict, pop_items(count));
+  add(std::move(dict));
 }
 
 void Unpickler::mark() {
@@ -325,10 +305,10 @@ void Unpickler::mark() {
 
 // Python also accepts it for removing a mark.
 void Unpickler::drop() {
-  stack_.size() > floor() ? void(pop()) : void(pop_to_mark());
+  stack_.size() > floor() ? void(pop()) : void(take_mark());
 }
 
-void Unpickler::check_protocol(int protocol) const {
+void Unpickler::check_protocol(std::uint64_t protocol) const {
   if (protocol > 5) fail(fmt::format("the protocol is {}, expected 0 to 5", protocol));
 }
 
@@ -349,18 +329,17 @@ void Unpickler::name_global() {
   add_global(module_text->text, name_text->text);
 }
 
-// The class of an INST follows in two lines.
-std::vector<Id> Unpickler::with_class(std::vector<Id> arguments) {
-  read_global();
-  arguments.insert(arguments.begin(), pop());
-  return arguments;
-}
-
-void Unpickler::construct(const std::vector<Id>& class_and_arguments) {
-  if (class_and_arguments.empty()) fail("an object has no class");
-  add(Tuple{{class_and_arguments.begin() + 1, class_and_arguments.end()}});
+// The class is the first item, or follows in two lines.
+void Unpickler::construct(bool class_follows) {
+  std::vector<Id> items = pop_items(take_mark());
+  if (class_follows) {
+    read_global();
+    items.insert(items.begin(), pop());
+  }
+  if (items.empty()) fail("an object has no class");
+  add(Tuple{{items.begin() + 1, items.end()}});
   const Id arguments = pop();
-  call(class_and_arguments.front(), arguments);
+  call(items.front(), arguments);
 }
 
 void Unpickler::apply() {
@@ -427,83 +406,81 @@ void Unpickler::build() {
   }
 }
 
-// By their bytes; the names are those of CPython's pickletools.
+// By their bytes; the names are those of CPython's pickletools. Without those of protocol 0 alone, whose texts cannot
+// express torch.save's references to storages.
 const Unpickler::Opcode Unpickler::opcodes[] = {
-    {'N', [](Unpickler& u) { u.add(None{}); }},                                                  // NONE
-    {0x88, [](Unpickler& u) { u.add(true); }},                                                   // NEWTRUE
-    {0x89, [](Unpickler& u) { u.add(false); }},                                                  // NEWFALSE
-    {'J', [](Unpickler& u) { u.add(std::int64_t{u.read<std::int32_t>()}); }},                    // BININT
-    {'K', [](Unpickler& u) { u.add(std::int64_t{u.read<std::uint8_t>()}); }},                    // BININT1
-    {'M', [](Unpickler& u) { u.add(std::int64_t{u.read<std::uint16_t>()}); }},                   // BININT2
-    {'I', [](Unpickler& u) { u.add(read_decimal(u.reader_)); }},                                 // INT
-    {'L', [](Unpickler& u) { u.add(read_long_decimal(u.reader_)); }},                            // LONG
-    {0x8A, [](Unpickler& u) { u.add(read_long(u.read<std::uint8_t>(), u.reader_)); }},           // LONG1
-    {0x8B, [](Unpickler& u) { u.add(read_long(u.read<std::uint32_t>(), u.reader_)); }},          // LONG4
-    {'F', [](Unpickler& u) { u.add(parse_number<double>(u.reader_.take_line(), u.reader_)); }},  // FLOAT
-    {'G', [](Unpickler& u) { u.add(read_binary_float(u.reader_)); }},                            // BINFLOAT
-    {'C', [](Unpickler& u) { u.add_skipped_bytes(u.read<std::uint8_t>()); }},                    // SHORT_BINBYTES
-    {'B', [](Unpickler& u) { u.add_skipped_bytes(u.read<std::uint32_t>()); }},                   // BINBYTES
-    {0x8E, [](Unpickler& u) { u.add_skipped_bytes(u.read<std::uint64_t>()); }},                  // BINBYTES8
-    {0x96, [](Unpickler& u) { u.add_skipped_bytes(u.read<std::uint64_t>()); }},                  // BYTEARRAY8
-    {'S', [](Unpickler& u) { u.add(u.kept(read_quoted_text(u.reader_))); }},                     // STRING
-    {'V', [](Unpickler& u) { u.add(u.kept(unescaped(u.reader_.take_line(), u.reader_))); }},     // UNICODE
-    {'T', [](Unpickler& u) { u.add_text(u.read<std::uint32_t>()); }},                            // BINSTRING
-    {'U', [](Unpickler& u) { u.add_text(u.read<std::uint8_t>()); }},                             // SHORT_BINSTRING
-    {'X', [](Unpickler& u) { u.add_text(u.read<std::uint32_t>()); }},                            // BINUNICODE
-    {0x8C, [](Unpickler& u) { u.add_text(u.read<std::uint8_t>()); }},                            // SHORT_BINUNICODE
-    {0x8D, [](Unpickler& u) { u.add_text(u.read<std::uint64_t>()); }},                           // BINUNICODE8
-    {']', [](Unpickler& u) { u.add(List{}); }},                                                  // EMPTY_LIST
-    {')', [](Unpickler& u) { u.add(Tuple{}); }},                                                 // EMPTY_TUPLE
-    {'}', [](Unpickler& u) { u.add(Dict{}); }},                                                  // EMPTY_DICT
-    {0x8F, [](Unpickler& u) { u.add(Set{}); }},                                                  // EMPTY_SET
-    {'l', [](Unpickler& u) { u.add(List{u.pop_to_mark()}); }},                                   // LIST
-    {'t', [](Unpickler& u) { u.add(Tuple{u.pop_to_mark()}); }},                                  // TUPLE
-    {0x91, [](Unpickler& u) { u.add(Set{u.pop_to_mark()}); }},                                   // FROZENSET
-    {'d', [](Unpickler& u) { u.add(u.dict_of(u.pop_to_mark())); }},                              // DICT
-    {0x85, [](Unpickler& u) { u.add(Tuple{u.pop_items(1)}); }},                                  // TUPLE1
-    {0x86, [](Unpickler& u) { u.add(Tuple{u.pop_items(2)}); }},                                  // TUPLE2
-    {0x87, [](Unpickler& u) { u.add(Tuple{u.pop_items(3)}); }},                                  // TUPLE3
-    {'a', [](Unpickler& u) { u.add_items<List>(u.pop_items(1), "list"); }},                      // APPEND
-    {'e', [](Unpickler& u) { u.add_items<List>(u.pop_to_mark(), "list"); }},                     // APPENDS
-    {0x90, [](Unpickler& u) { u.add_items<Set>(u.pop_to_mark(), "set"); }},                      // ADDITEMS
-    {'s', [](Unpickler& u) { u.add_pairs(u.pop_items(2)); }},                                    // SETITEM
-    {'u', [](Unpickler& u) { u.add_pairs(u.pop_to_mark()); }},                                   // SETITEMS
-    {'(', [](Unpickler& u) { u.mark(); }},                                                       // MARK
-    {'0', [](Unpickler& u) { u.drop(); }},                                                       // POP
-    {'1', [](Unpickler& u) { u.pop_to_mark(); }},                                                // POP_MARK
-    {'2', [](Unpickler& u) { u.top(), u.push(u.stack_.back()); }},                               // DUP
-    {0x80, [](Unpickler& u) { u.check_protocol(u.read<std::uint8_t>()); }},                      // PROTO
-    {0x95, [](Unpickler& u) { u.check_frame(u.read<std::uint64_t>()); }},                        // FRAME
-    {'p', [](Unpickler& u) { u.remember(u.read_index()); }},                                     // PUT
-    {'q', [](Unpickler& u) { u.remember(u.read<std::uint8_t>()); }},                             // BINPUT
-    {'r', [](Unpickler& u) { u.remember(u.read<std::uint32_t>()); }},                            // LONG_BINPUT
-    {0x94, [](Unpickler& u) { u.remember(u.memo_.size()); }},                                    // MEMOIZE
-    {'g', [](Unpickler& u) { u.recall(u.read_index()); }},                                       // GET
-    {'h', [](Unpickler& u) { u.recall(u.read<std::uint8_t>()); }},                               // BINGET
-    {'j', [](Unpickler& u) { u.recall(u.read<std::uint32_t>()); }},                              // LONG_BINGET
-    {'c', [](Unpickler& u) { u.read_global(); }},                                                // GLOBAL
-    {0x93, [](Unpickler& u) { u.name_global(); }},                                               // STACK_GLOBAL
-    {'i', [](Unpickler& u) { u.construct(u.with_class(u.pop_to_mark())); }},                     // INST
-    {'o', [](Unpickler& u) { u.construct(u.pop_to_mark()); }},                                   // OBJ
-    {'R', [](Unpickler& u) { u.apply(); }},                                                      // REDUCE
-    {0x81, [](Unpickler& u) { u.apply(); }},                                                     // NEWOBJ
-    {'b', [](Unpickler& u) { u.build(); }},                                                      // BUILD
-    {'P', [](Unpickler& u) { u.add(u.kept(u.reader_.take_line())), u.add(PersistentId{u.pop()}); }},  // PERSID
-    {'Q', [](Unpickler& u) { u.add(PersistentId{u.pop()}); }},                                        // BINPERSID
+    {'N', 0, [](Unpickler& u, Number) { u.add(None{}); }},                                               // NONE
+    {0x88, 0, [](Unpickler& u, Number) { u.add_bool(true); }},                                           // NEWTRUE
+    {0x89, 0, [](Unpickler& u, Number) { u.add_bool(false); }},                                          // NEWFALSE
+    {'J', 4, [](Unpickler& u, Number n) { u.add_integer(static_cast<std::int32_t>(n)); }},               // BININT
+    {'K', 1, [](Unpickler& u, Number n) { u.add_integer(static_cast<std::int64_t>(n)); }},               // BININT1
+    {'M', 2, [](Unpickler& u, Number n) { u.add_integer(static_cast<std::int64_t>(n)); }},               // BININT2
+    {'I', 0, [](Unpickler& u, Number) { u.add_decimal(); }},                                             // INT
+    {'L', 0, [](Unpickler& u, Number) { u.add_decimal(); }},                                             // LONG
+    {0x8A, 1, [](Unpickler& u, Number n) { u.add_long(n); }},                                            // LONG1
+    {0x8B, 4, [](Unpickler& u, Number n) { u.add_long(n); }},                                            // LONG4
+    {'G', 8, [](Unpickler& u, Number n) { u.add_float(std::bit_cast<double>(__builtin_bswap64(n))); }},  // BINFLOAT
+    {'C', 1, [](Unpickler& u, Number n) { u.add_skipped_bytes(n); }},                  // SHORT_BINBYTES
+    {'B', 4, [](Unpickler& u, Number n) { u.add_skipped_bytes(n); }},                  // BINBYTES
+    {0x8E, 8, [](Unpickler& u, Number n) { u.add_skipped_bytes(n); }},                 // BINBYTES8
+    {0x96, 8, [](Unpickler& u, Number n) { u.add_skipped_bytes(n); }},                 // BYTEARRAY8
+    {'T', 4, [](Unpickler& u, Number n) { u.add_text(n); }},                           // BINSTRING
+    {'U', 1, [](Unpickler& u, Number n) { u.add_text(n); }},                           // SHORT_BINSTRING
+    {'X', 4, [](Unpickler& u, Number n) { u.add_text(n); }},                           // BINUNICODE
+    {0x8C, 1, [](Unpickler& u, Number n) { u.add_text(n); }},                          // SHORT_BINUNICODE
+    {0x8D, 8, [](Unpickler& u, Number n) { u.add_text(n); }},                          // BINUNICODE8
+    {']', 0, [](Unpickler& u, Number) { u.add_container<List>(0); }},                  // EMPTY_LIST
+    {')', 0, [](Unpickler& u, Number) { u.add_container<Tuple>(0); }},                 // EMPTY_TUPLE
+    {'}', 0, [](Unpickler& u, Number) { u.add_dict(0); }},                             // EMPTY_DICT
+    {0x8F, 0, [](Unpickler& u, Number) { u.add_container<Set>(0); }},                  // EMPTY_SET
+    {'l', 0, [](Unpickler& u, Number) { u.add_container<List>(u.take_mark()); }},      // LIST
+    {'t', 0, [](Unpickler& u, Number) { u.add_container<Tuple>(u.take_mark()); }},     // TUPLE
+    {0x91, 0, [](Unpickler& u, Number) { u.add_container<Set>(u.take_mark()); }},      // FROZENSET
+    {'d', 0, [](Unpickler& u, Number) { u.add_dict(u.take_mark()); }},                 // DICT
+    {0x85, 0, [](Unpickler& u, Number) { u.add_container<Tuple>(1); }},                // TUPLE1
+    {0x86, 0, [](Unpickler& u, Number) { u.add_container<Tuple>(2); }},                // TUPLE2
+    {0x87, 0, [](Unpickler& u, Number) { u.add_container<Tuple>(3); }},                // TUPLE3
+    {'a', 0, [](Unpickler& u, Number) { u.add_items<List>(1, "list"); }},              // APPEND
+    {'e', 0, [](Unpickler& u, Number) { u.add_items<List>(u.take_mark(), "list"); }},  // APPENDS
+    {0x90, 0, [](Unpickler& u, Number) { u.add_items<Set>(u.take_mark(), "set"); }},   // ADDITEMS
+    {'s', 0, [](Unpickler& u, Number) { u.add_pairs(2); }},                            // SETITEM
+    {'u', 0, [](Unpickler& u, Number) { u.add_pairs(u.take_mark()); }},                // SETITEMS
+    {'(', 0, [](Unpickler& u, Number) { u.mark(); }},                                  // MARK
+    {'0', 0, [](Unpickler& u, Number) { u.drop(); }},                                  // POP
+    {'1', 0, [](Unpickler& u, Number) { u.pop_items(u.take_mark()); }},                // POP_MARK
+    {'2', 0, [](Unpickler& u, Number) { u.top(), u.push(u.stack_.back()); }},          // DUP
+    {0x80, 1, [](Unpickler& u, Number n) { u.check_protocol(n); }},                    // PROTO
+    {0x95, 8, [](Unpickler& u, Number n) { u.check_frame(n); }},                       // FRAME
+    {'q', 1, [](Unpickler& u, Number n) { u.remember(n); }},                           // BINPUT
+    {'r', 4, [](Unpickler& u, Number n) { u.remember(n); }},                           // LONG_BINPUT
+    {0x94, 0, [](Unpickler& u, Number) { u.remember(u.memo_.size()); }},               // MEMOIZE
+    {'h', 1, [](Unpickler& u, Number n) { u.recall(n); }},                             // BINGET
+    {'j', 4, [](Unpickler& u, Number n) { u.recall(n); }},                             // LONG_BINGET
+    {'c', 0, [](Unpickler& u, Number) { u.read_global(); }},                           // GLOBAL
+    {0x93, 0, [](Unpickler& u, Number) { u.name_global(); }},                          // STACK_GLOBAL
+    {'i', 0, [](Unpickler& u, Number) { u.construct(true); }},                         // INST
+    {'o', 0, [](Unpickler& u, Number) { u.construct(false); }},                        // OBJ
+    {'R', 0, [](Unpickler& u, Number) { u.apply(); }},                                 // REDUCE
+    {0x81, 0, [](Unpickler& u, Number) { u.apply(); }},                                // NEWOBJ
+    {'b', 0, [](Unpickler& u, Number) { u.build(); }},                                 // BUILD
+    {'Q', 0, [](Unpickler& u, Number) { u.add_storage(); }},                           // BINPERSID
 };
 
 Unpickler::Unpickler(ByteReader& reader) : reader_(reader) {
   document_.texts = std::make_unique<std::pmr::monotonic_buffer_resource>();
-  for (const Opcode& opcode : opcodes) run_[opcode.byte] = opcode.run;
+  for (const Opcode& opcode : opcodes) by_byte_[opcode.byte] = &opcode;
 }
 
 Document Unpickler::run() {
   for (;;) {
     const std::size_t offset = reader_.position();
-    const auto opcode = reader_.read<std::uint8_t>();
-    if (opcode == '.') break;  // STOP
-    if (!run_[opcode]) fail(fmt::format("byte {:#04x} at offset {} is not an opcode of plain data", opcode, offset));
-    run_[opcode](*this);
+    const auto byte = reader_.read<std::uint8_t>();
+    if (byte == '.') break;  // STOP
+    const Opcode* const opcode = by_byte_[byte];
+    if (!opcode) fail(fmt::format("byte {:#04x} at offset {} is not an opcode of plain data", byte, offset));
+    std::uint64_t number = 0;
+    std::memcpy(&number, reader_.take(opcode->width).data(), opcode->width);
+    opcode->run(*this, number);
   }
   document_.top = pop();
   return std::move(document_);

@@ -5,7 +5,6 @@
 #include <deque>
 #include <memory>
 #include <memory_resource>
-#include <string>
 #include <string_view>
 #include <utility>
 #include <variant>
@@ -75,7 +74,7 @@ inline constexpr std::size_t most_values = std::size_t{1} << 21;
 inline constexpr std::size_t most_items = 2 * most_values;
 inline constexpr std::size_t most_text = std::size_t{1} << 26;
 
-// Reads a pickle (protocols 0 to 5), up to and including STOP. Throws Error, starting with the reader's prefix, for a
+// Reads a pickle (protocols 1 to 5), up to and including STOP. Throws Error, starting with the reader's prefix, for a
 // pickle that is corrupt, is truncated, exceeds a limit or names a callable that is not allow-listed.
 Document unpickle(ByteReader& reader);
 

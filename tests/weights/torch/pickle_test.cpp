@@ -61,9 +61,6 @@ TEST(Pickle, ReadsEveryFormOfTheOtherScalars) {
   EXPECT_TRUE(top<bool>("I01\n."));
   EXPECT_FALSE(top<bool>("\x89."));
   EXPECT_EQ(top<double>("G\x3f\xf8\0\0\0\0\0\0."s), 1.5);
-  EXPECT_EQ(top<double>("F-2.5e1\n."), -25.0);
-  EXPECT_EQ(top_text("S'a b'\n."), "a b");
-  EXPECT_EQ(top_text("Va b\n."), "a b");
   EXPECT_EQ(top_text("U\x01x."), "x");
   EXPECT_EQ(top_text("\x8c\x01x."), "x");
   EXPECT_EQ(top_text("T\x01\0\0\0x."s), "x");
@@ -102,8 +99,7 @@ TEST(Pickle, KeepsTheOrderOfTupleItems) {
 }
 
 TEST(Pickle, TheMemoSharesValuesInEveryForm) {
-  for (const std::string& bytes :
-       {"]q\x05h\x05\x86."s, "]r\x05\0\0\0j\x05\0\0\0\x86."s, "]p5\ng5\n\x86."s, "]\x94h\0\x86."s}) {
+  for (const std::string& bytes : {"]q\x05h\x05\x86."s, "]r\x05\0\0\0j\x05\0\0\0\x86."s, "]\x94h\0\x86."s}) {
     const Document loaded = load(bytes);
     const auto& items = std::get<pickle::Tuple>(loaded.at(loaded.top)).items;
     EXPECT_EQ(items.at(0), items.at(1));
@@ -268,19 +264,18 @@ TEST(Pickle, RejectsMemoEntriesThatWereNeverSetOrAreOutOfRange) {
   EXPECT_NE(error_for("h\x05.").find("memo entry 5"), std::string::npos);
   EXPECT_NE(error_for("]q\x07h\x05.").find("memo entry 5"), std::string::npos);
   EXPECT_NE(error_for("]r\xff\xff\xff\xff.").find("memo index"), std::string::npos);
-  EXPECT_NE(error_for("]p99999999999999999999\n.").find("is not a 64-bit number"), std::string::npos);
-  EXPECT_NE(error_for("]p-1\n.").find("is not a 64-bit number"), std::string::npos);
 }
 
 TEST(Pickle, RejectsInvalidTextNumbers) {
-  for (const std::string& bytes : {"I\n."s, "I12x\n."s, "L99999999999999999999L\n."s, "Fone\n."s}) {
+  for (const std::string& bytes : {"I\n."s, "I12x\n."s, "L99999999999999999999L\n."s}) {
     EXPECT_NE(error_for(bytes).find("is not a 64-bit number"), std::string::npos);
   }
 }
 
-TEST(Pickle, EscapesOfProtocol0AreRejectedNotMisread) {
-  EXPECT_NE(error_for("Va\\u0041\n.").find("protocol 0"), std::string::npos);
-  EXPECT_NE(error_for("S'\\x41'\n.").find("protocol 0"), std::string::npos);
+TEST(Pickle, RejectsWhatOnlyProtocol0Has) {
+  for (const std::string& bytes : {"F-2.5\n."s, "S'a'\n."s, "Va\n."s, "]p5\n."s, "]g5\n."s, "P0\n."s}) {
+    EXPECT_NE(error_for(bytes).find("is not an opcode of plain data"), std::string::npos) << bytes;
+  }
 }
 
 TEST(Pickle, MillionsOfNestedListsAreBuiltAndFreedWithoutRecursion) {
