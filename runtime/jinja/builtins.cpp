@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <ctime>
 #include <memory>
-#include <utility>
 
 #include "runtime/jinja/show.h"
 #include "runtime/jinja/text.h"

@@ -330,20 +330,6 @@ std::vector<Value> items_to_filter(Context& context, const Value& subject) {
   return subject.truth() ? items_of(context, subject) : std::vector<Value>();
 }
 
-const Builtin* filter_named(const Value& name) {
-  const std::string& text = string_argument(name, "the name of a filter");
-  const Builtin* const filter = find_filter(text);
-  if (!filter) throw Failure(no_filter(text));
-  return filter;
-}
-
-const Builtin* test_named(const Value& name) {
-  const std::string& text = string_argument(name, "the name of a test");
-  const Builtin* const test = find_test(text);
-  if (!test) throw Failure(no_test(text));
-  return test;
-}
-
 // Removes and returns the first positional argument.
 Value take_first(Arguments& arguments) {
   Value value = std::move(arguments.positional.front());
@@ -360,8 +346,8 @@ Value map(Context& context, const Value& subject, const Arguments& arguments) {
   }
   if (arguments.positional.empty()) throw Failure("'map' takes the name of a filter or attribute= alone");
   Arguments rest = arguments;
-  const Builtin* const filter = filter_named(take_first(rest));
-  for (Value& item : items) item = run_builtin(context, *filter, item, rest);
+  const Builtin& filter = filters().named(take_first(rest));
+  for (Value& item : items) item = run_builtin(context, filter, item, rest);
   return iterator_over(context, std::move(items));
 }
 
@@ -370,7 +356,7 @@ Value choose(Context& context, const Value& subject, const Arguments& arguments)
   Arguments rest = arguments;
   if (of_attribute && rest.positional.empty()) throw Failure("the name of an attribute is missing");
   const Value attribute = of_attribute ? take_first(rest) : Value();
-  const Builtin* const test = rest.positional.empty() ? nullptr : test_named(take_first(rest));
+  const Builtin* const test = rest.positional.empty() ? nullptr : &tests().named(take_first(rest));
   std::vector<Value> chosen;
   for (Value& item : items_to_filter(context, subject)) {
     const Value part = of_attribute ? follow(context, item, attribute) : item;
@@ -412,20 +398,10 @@ bool is_iterable(const Value& value) {
   return size_of(value).has_value() || value.object<Iterator>();
 }
 
-// Filters and tests of Jinja2 that are not supported.
-const Names unsupported_filters = {"attr",        "batch",     "center", "e",         "escape",   "filesizeformat",
-                                   "forceescape", "groupby",   "pprint", "random",    "slice",    "striptags",
-                                   "truncate",    "urlencode", "urlize", "wordcount", "wordwrap", "xmlattr"};
-const Names unsupported_tests = {"callable", "escaped", "filter", "lower", "sameas", "test", "upper"};
-
-bool is_in(const Names& names, std::string_view name) {
-  return std::find(names.begin(), names.end(), name) != names.end();
-}
-
 }  // namespace
 
-const Builtin* find_filter(std::string_view name) {
-  static const std::vector<Builtin> filters = {
+const Catalogue& filters() {
+  static const std::vector<Builtin> supported = {
       {"upper", Names{}, 0, upper_case},
       {"lower", Names{}, 0, lower_case},
       {"capitalize", Names{}, 0, capitalize},
@@ -463,11 +439,16 @@ const Builtin* find_filter(std::string_view name) {
       {"selectattr", std::nullopt, 0, choose<true, true>},
       {"rejectattr", std::nullopt, 0, choose<false, true>},
   };
-  return find_in(filters, name);
+  static const Catalogue all{
+      "filter",
+      supported,
+      {"attr", "batch", "center", "e", "escape", "filesizeformat", "forceescape", "groupby", "pprint", "random",
+       "slice", "striptags", "truncate", "urlencode", "urlize", "wordcount", "wordwrap", "xmlattr"}};
+  return all;
 }
 
-const Builtin* find_test(std::string_view name) {
-  static const std::vector<Builtin> tests = {
+const Catalogue& tests() {
+  static const std::vector<Builtin> supported = {
       {"odd", Names{}, 0, is_of_parity<1>},
       {"even", Names{}, 0, is_of_parity<0>},
       {"divisibleby", Names{"num"}, 1, is_divisible},
@@ -501,15 +482,20 @@ const Builtin* find_test(std::string_view name) {
       {"<=", Names{"b"}, 1, compares<Operator::less_equal>},
       {"le", Names{"b"}, 1, compares<Operator::less_equal>},
   };
-  return find_in(tests, name);
+  static const Catalogue all{"test", supported, {"callable", "escaped", "filter", "lower", "sameas", "test", "upper"}};
+  return all;
 }
 
-std::string no_filter(std::string_view name) {
-  return (is_in(unsupported_filters, name) ? "unsupported filter " : "unknown filter ") + quote(name);
+std::string Catalogue::missing(std::string_view name) const {
+  const bool is_known = std::find(unsupported.begin(), unsupported.end(), name) != unsupported.end();
+  return (is_known ? "unsupported " : "unknown ") + std::string(kind) + " " + quote(name);
 }
 
-std::string no_test(std::string_view name) {
-  return (is_in(unsupported_tests, name) ? "unsupported test " : "unknown test ") + quote(name);
+const Builtin& Catalogue::named(const Value& name) const {
+  const std::string& text = string_argument(name, "the name of a " + std::string(kind));
+  const Builtin* const found = find(text);
+  if (!found) throw Failure(missing(text));
+  return *found;
 }
 
 }  // namespace minimind::jinja

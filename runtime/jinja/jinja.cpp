@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/jinja/filters.h"
 #include "runtime/jinja/lexer.h"
 #include "runtime/jinja/parser.h"
 #include "runtime/jinja/show.h"
@@ -366,10 +365,8 @@ class Interpreter {
       case ExpressionKind::call:
         return call_value(parts[0], arguments);
       case ExpressionKind::filter:
-        if (!expression.builtin) throw Failure(no_filter(expression.name));
-        return run_builtin(context_, *expression.builtin, parts[0], arguments);
       case ExpressionKind::test:
-        if (!expression.builtin) throw Failure(no_test(expression.name));
+        if (!expression.builtin) throw Failure(expression.catalogue->missing(expression.name));
         return run_builtin(context_, *expression.builtin, parts[0], arguments);
       case ExpressionKind::negate:
         return negated(parts[0]);

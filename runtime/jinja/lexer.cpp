@@ -1,11 +1,9 @@
 #include "runtime/jinja/lexer.h"
 
-#include <algorithm>
 #include <array>
 #include <cctype>
 #include <charconv>
 #include <cstdint>
-#include <string>
 
 #include "runtime/jinja/text.h"
 #include "runtime/text/code_points.h"

@@ -1,12 +1,12 @@
 #include "runtime/jinja/operations.h"
 
 #include <algorithm>
+#include <cmath>
 #include <limits>
 #include <utility>
 
 #include "runtime/jinja/show.h"
 #include "runtime/jinja/text.h"
-#include "runtime/text/utf8.h"
 #include "weights/base/text.h"
 
 namespace minimind::jinja {

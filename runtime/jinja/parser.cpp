@@ -4,12 +4,9 @@
 #include <array>
 #include <functional>
 #include <initializer_list>
-#include <map>
 #include <optional>
 #include <set>
-#include <utility>
 
-#include "runtime/jinja/filters.h"
 #include "runtime/jinja/lexer.h"
 #include "weights/base/text.h"
 
@@ -110,7 +107,7 @@ class Parser {
     parse(block);
     if (unknown_.size() > outer_unknown) {
       const Expression& use = *unknown_[outer_unknown];
-      throw SyntaxError(use.offset, use.kind == ExpressionKind::filter ? no_filter(use.name) : no_test(use.name));
+      throw SyntaxError(use.offset, use.catalogue->missing(use.name));
     }
     branches_ = outer_branches;
     block_ = outer;
@@ -213,22 +210,22 @@ class Parser {
     }
   }
 
-  ExpressionPtr parse_or() {
-    auto left = parse_and();
-    while (tokens_.is("or")) {
+  template <class ParseOperand>
+  ExpressionPtr parse_logical(std::string_view word, ExpressionKind kind, ParseOperand parse_operand) {
+    auto left = parse_operand();
+    while (tokens_.is(word)) {
       const std::size_t offset = tokens_.take().offset;
-      left = make_expression(ExpressionKind::logical_or, offset, std::move(left), parse_and());
+      left = make_expression(kind, offset, std::move(left), parse_operand());
     }
     return left;
   }
 
+  ExpressionPtr parse_or() {
+    return parse_logical("or", ExpressionKind::logical_or, [&] { return parse_and(); });
+  }
+
   ExpressionPtr parse_and() {
-    auto left = parse_not();
-    while (tokens_.is("and")) {
-      const std::size_t offset = tokens_.take().offset;
-      left = make_expression(ExpressionKind::logical_and, offset, std::move(left), parse_not());
-    }
-    return left;
+    return parse_logical("and", ExpressionKind::logical_and, [&] { return parse_not(); });
   }
 
   ExpressionPtr parse_not() {
@@ -401,11 +398,18 @@ class Parser {
     return subject;
   }
 
+  // The name of a filter or test, applied to `subject`.
+  ExpressionPtr parse_use(ExpressionKind kind, const Catalogue& catalogue, ExpressionPtr subject) {
+    auto use = make_expression(kind, tokens_.offset(), std::move(subject));
+    use->name = tokens_.expect(TokenKind::name, "a name").text;
+    use->catalogue = &catalogue;
+    use->builtin = catalogue.find(use->name);
+    if (!use->builtin) unknown_.push_back(use.get());
+    return use;
+  }
+
   ExpressionPtr parse_filter(ExpressionPtr subject) {
-    auto filter = make_expression(ExpressionKind::filter, tokens_.offset(), std::move(subject));
-    filter->name = tokens_.expect(TokenKind::name, "a name").text;
-    filter->builtin = find_filter(filter->name);
-    if (!filter->builtin) unknown_.push_back(filter.get());
+    auto filter = parse_use(ExpressionKind::filter, filters(), std::move(subject));
     if (tokens_.is("(")) parse_arguments(*filter);
     return filter;
   }
@@ -414,10 +418,7 @@ class Parser {
     tokens_.take();
     const std::size_t offset = tokens_.offset();
     const bool negated = tokens_.skip("not");
-    auto test = make_expression(ExpressionKind::test, tokens_.offset(), std::move(subject));
-    test->name = tokens_.expect(TokenKind::name, "a name").text;
-    test->builtin = find_test(test->name);
-    if (!test->builtin) unknown_.push_back(test.get());
+    auto test = parse_use(ExpressionKind::test, tests(), std::move(subject));
     const bool takes_operand =
         tokens_.is(TokenKind::name) || tokens_.is(TokenKind::literal) || tokens_.is("[") || tokens_.is("{");
     if (tokens_.is("(")) {

@@ -8,7 +8,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/jinja/builtins.h"
+#include "runtime/jinja/filters.h"
 #include "runtime/jinja/value.h"
 
 // A parsed template, and its parser.
@@ -55,7 +55,8 @@ struct Expression {
   std::size_t id = 0;      // of a name, its index in Template::names
   Operator op{};
   std::string name;
-  const Builtin* builtin = nullptr;  // null if unknown
+  const Catalogue* catalogue = nullptr;  // of a filter or test
+  const Builtin* builtin = nullptr;      // null if unknown
   Value value;
   std::vector<ExpressionPtr> children;
   ArgumentExpressions arguments;
