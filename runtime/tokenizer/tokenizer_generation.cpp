@@ -1,7 +1,5 @@
 #include "runtime/tokenizer/tokenizer_generation.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <array>
 #include <string_view>
@@ -49,33 +47,15 @@ bool begins_with(const Tokenizer& tokenizer, const std::array<std::string_view, 
 enum class Generation { v1, v2, v3 };
 
 std::string_view name_of(Generation generation) {
-  switch (generation) {
-    case Generation::v1:
-      return "v1 and v2-early";
-    case Generation::v2:
-      return "v2";
-    case Generation::v3:
-      return "v3";
-  }
-  return "";
+  constexpr std::string_view names[] = {"v1 and v2-early", "v2", "v3"};
+  return names[static_cast<std::size_t>(generation)];
 }
 
 // Of MiniMind's own code; an export may be of several generations, and has a tokenizer next to it.
 std::optional<Generation> generation_of(Family family) {
-  switch (family) {
-    case Family::v1:
-    case Family::v2_early:
-      return Generation::v1;
-    case Family::v2:
-      return Generation::v2;
-    case Family::v3:
-      return Generation::v3;
-    case Family::llama:
-    case Family::qwen3:
-    case Family::qwen3_moe:
-      break;
-  }
-  return std::nullopt;
+  if (family == Family::v1 || family == Family::v2_early) return Generation::v1;
+  if (family == Family::v2) return Generation::v2;
+  return family == Family::v3 ? std::optional(Generation::v3) : std::nullopt;
 }
 
 std::optional<Generation> known_tokenizer(const Tokenizer& tokenizer) {

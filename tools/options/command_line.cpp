@@ -4,8 +4,9 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <cstddef>
+#include <iterator>
 #include <sstream>
-#include <utility>
 
 #include "tools/options/arguments.h"
 #include "tools/options/completion.h"
@@ -52,37 +53,21 @@ constexpr NamedCommand all_commands[] = {
     {"bench", "measure the speed of prompts and decoding", "测量预填充和解码的速度", add_bench},
 };
 
-std::string_view options_of(Setting setting) {
-  switch (setting) {
-    case Setting::none:
-      return "";
-    case Setting::model:
-      return "--model";
-    case Setting::identity:
-      return "--model, --lora, --type, --rope-scaling and --compute";
-    case Setting::lora:
-      return "--lora";
-    case Setting::config:
-      return "--config";
-    case Setting::heads:
-      return "--heads and --kv-heads, or --config";
-    case Setting::experts:
-      return "--experts-per-token";
-    case Setting::rope_scaling:
-      return "--rope-scaling";
-    case Setting::arithmetic:
-      return "--type bf16 or --compute f32";
-    case Setting::compute:
-      return "--compute";
-    case Setting::context:
-      return "--ctx-size";
-    case Setting::kv_type:
-      return "--kv-type";
-    case Setting::tokenizer:
-      return "--tokenizer";
-  }
-  return "";
-}
+// By Setting.
+constexpr std::string_view options_of_settings[] = {"",
+                                                    "--model",
+                                                    "--model, --lora, --type, --rope-scaling and --compute",
+                                                    "--lora",
+                                                    "--config",
+                                                    "--heads and --kv-heads, or --config",
+                                                    "--experts-per-token",
+                                                    "--rope-scaling",
+                                                    "--type bf16 or --compute f32",
+                                                    "--compute",
+                                                    "--ctx-size",
+                                                    "--kv-type",
+                                                    "--tokenizer"};
+static_assert(std::size(options_of_settings) == static_cast<std::size_t>(Setting::tokenizer) + 1);
 
 // Returns the --help call to name in a usage error.
 std::string call_for_help(const CLI::App& app) {
@@ -195,7 +180,7 @@ int CommandLine::run(std::vector<std::string> arguments) {
 }
 
 std::string message_of(const Error& error) {
-  const std::string_view options = options_of(error.setting());
+  const std::string_view options = options_of_settings[static_cast<std::size_t>(error.setting())];
   return options.empty() ? error.what() : fmt::format("{} ({})", error.what(), options);
 }
 

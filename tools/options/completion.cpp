@@ -12,14 +12,29 @@
 namespace minimind {
 namespace {
 
-enum class Values { nothing, words, list_of_words, files, folders };
+// What a shell offers as the value of an option; {} stands for the words that the option takes.
+struct ShellValues {
+  const char *words, *list_of_words, *files, *folders, *nothing;
+};
+constexpr ShellValues bash_values{"kind=words words='{}'", "kind=words words='{}'", "kind=files", "kind=folders",
+                                  "kind=nothing"};
+constexpr ShellValues zsh_values{"({})", "_sequence compadd - {}", "_files", "_path_files -/", " "};
+constexpr ShellValues fish_values{" -x -a '{}'", " -x -a '(__fish_append , {})'", " -r -F",
+                                  " -x -a '(__fish_complete_directories)'", " -x"};
 
-Values values_of(const CLI::Option& option) {
+std::string values_of(const CLI::Option& option, const ShellValues& shell) {
   const std::string name = value_name(option);
+  const std::vector<std::string> words = choices_of(option);
   const auto mentions = [&](std::string_view part) { return name.find(part) != std::string::npos; };
-  if (!choices_of(option).empty()) return name.ends_with(",...") ? Values::list_of_words : Values::words;
-  if (mentions("FOLDER")) return Values::folders;
-  return mentions("FILE") || mentions("MODEL") || mentions("PATH") ? Values::files : Values::nothing;
+  const char* offered = shell.nothing;
+  if (!words.empty()) {
+    offered = name.ends_with(",...") ? shell.list_of_words : shell.words;
+  } else if (mentions("FOLDER")) {
+    offered = shell.folders;
+  } else if (mentions("FILE") || mentions("MODEL") || mentions("PATH")) {
+    offered = shell.files;
+  }
+  return fmt::format(fmt::runtime(offered), fmt::join(words, " "));
 }
 
 std::vector<const CLI::Option*> options_of(const CLI::App& command) {
@@ -84,21 +99,6 @@ std::string fish_string(const std::string& text) {
   return '\'' + replaced(replaced(text, '\\', "\\\\"), '\'', "\\'") + '\'';
 }
 
-std::string bash_values(const CLI::Option& option) {
-  switch (values_of(option)) {
-    case Values::words:
-    case Values::list_of_words:
-      return fmt::format("kind=words words='{}'", fmt::join(choices_of(option), " "));
-    case Values::files:
-      return "kind=files";
-    case Values::folders:
-      return "kind=folders";
-    case Values::nothing:
-      break;
-  }
-  return "kind=nothing";
-}
-
 // `otherwise` says what is offered where neither an option's value nor an option is expected.
 std::string bash_command(const CLI::App& command, const std::string& name, const std::string& otherwise) {
   std::vector<std::string> names;
@@ -106,7 +106,8 @@ std::string bash_command(const CLI::App& command, const std::string& name, const
   for (const CLI::Option* option : options_of(command)) {
     const std::vector<std::string> all = names_of(*option);
     names.insert(names.end(), all.begin(), all.end());
-    if (takes_value(*option)) after += fmt::format("        {}) {} ;;\n", fmt::join(all, " | "), bash_values(*option));
+    if (takes_value(*option))
+      after += fmt::format("        {}) {} ;;\n", fmt::join(all, " | "), values_of(*option, bash_values));
   }
   return fmt::format("    {})\n      {} options='{}'\n      case $previous in\n{}      esac\n      ;;\n", name,
                      otherwise, fmt::join(names, " "), after);
@@ -155,22 +156,6 @@ std::string bash_completion(const CLI::App& app) {
   return text + bash_end;
 }
 
-std::string zsh_action(const CLI::Option& option) {
-  switch (values_of(option)) {
-    case Values::words:
-      return fmt::format("({})", fmt::join(choices_of(option), " "));
-    case Values::list_of_words:
-      return fmt::format("_sequence compadd - {}", fmt::join(choices_of(option), " "));
-    case Values::files:
-      return "_files";
-    case Values::folders:
-      return "_path_files -/";
-    case Values::nothing:
-      break;
-  }
-  return " ";
-}
-
 // One argument of _arguments for each name of an option. None is offered twice, unless the option may be repeated.
 std::string zsh_option(const CLI::Option& option) {
   const std::vector<std::string> names = names_of(option);
@@ -180,7 +165,7 @@ std::string zsh_option(const CLI::Option& option) {
   std::string value;
   if (takes_value(option)) {
     const std::string name(translated(value_name(option)));
-    value = fmt::format(":{}:{}", replaced(name, ':', "\\:"), zsh_action(option));
+    value = fmt::format(":{}:{}", replaced(name, ':', "\\:"), values_of(option, zsh_values));
   }
   std::string text;
   for (const std::string& name : names) {
@@ -216,30 +201,13 @@ std::string zsh_completion(const CLI::App& app) {
          "if [[ $funcstack[1] == _minimind ]]; then _minimind \"$@\"; else compdef _minimind minimind; fi\n";
 }
 
-std::string fish_values(const CLI::Option& option) {
-  const std::string words = fmt::format("{}", fmt::join(choices_of(option), " "));
-  switch (values_of(option)) {
-    case Values::words:
-      return fmt::format(" -x -a '{}'", words);
-    case Values::list_of_words:
-      return fmt::format(" -x -a '(__fish_append , {})'", words);
-    case Values::files:
-      return " -r -F";
-    case Values::folders:
-      return " -x -a '(__fish_complete_directories)'";
-    case Values::nothing:
-      break;
-  }
-  return " -x";
-}
-
 std::string fish_options(const CLI::App& command, const std::string& condition) {
   std::string text;
   for (const CLI::Option* option : options_of(command)) {
     text += "complete -c minimind -n " + condition;
     for (const std::string& name : option->get_snames()) text += " -s " + name;
     for (const std::string& name : option->get_lnames()) text += " -l " + name;
-    if (takes_value(*option)) text += fish_values(*option);
+    if (takes_value(*option)) text += values_of(*option, fish_values);
     text += " -d " + fish_string(description_of(*option)) + '\n';
   }
   return text;

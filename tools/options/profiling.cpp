@@ -4,6 +4,7 @@
 
 #include <cstdio>
 #include <cstdlib>
+#include <iterator>
 #include <numeric>
 #include <string_view>
 #include <vector>
@@ -14,35 +15,11 @@
 namespace minimind {
 namespace {
 
-std::string_view name_of(Operation operation) {
-  switch (operation) {
-    case Operation::embed:
-      return "embed";
-    case Operation::rms_norm:
-      return "rms_norm";
-    case Operation::qkv:
-      return "q, k, v";
-    case Operation::rope:
-      return "rope";
-    case Operation::attention:
-      return "attention";
-    case Operation::o_proj:
-      return "o_proj";
-    case Operation::router:
-      return "router";
-    case Operation::gate_up:
-      return "gate, up";
-    case Operation::activation:
-      return "activation";
-    case Operation::down:
-      return "down";
-    case Operation::lm_head:
-      return "lm_head";
-    case Operation::barrier_wait:
-      return "barrier wait";
-  }
-  return "unknown";
-}
+// By Operation.
+constexpr std::string_view operation_names[] = {"embed",      "rms_norm", "q, k, v", "rope",
+                                                "attention",  "o_proj",   "router",  "gate, up",
+                                                "activation", "down",     "lm_head", "barrier wait"};
+static_assert(std::size(operation_names) == operation_count);
 
 // `name`, the mean over the threads in microseconds per token, its share, and each thread's microseconds per token.
 std::string row(std::string_view name, const std::vector<double>& seconds, const PassProfile& passes) {
@@ -71,7 +48,7 @@ std::string table_of(const PassProfile& passes, std::string_view kind) {
       rest[thread] -= seconds.back();
     }
     const bool unused = std::accumulate(seconds.begin(), seconds.end(), 0.0) == 0;
-    if (!unused) text += row(name_of(static_cast<Operation>(i)), seconds, passes);
+    if (!unused) text += row(operation_names[i], seconds, passes);
   }
   text += row("start and end", rest, passes);
   return text + row("all", std::vector(passes.threads.size(), passes.seconds), passes);

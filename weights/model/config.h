@@ -16,24 +16,10 @@ namespace minimind {
 // The code that wrote the checkpoint: the four MiniMind generations, then the Hugging Face classes of its exports.
 enum class Family { v1, v2_early, v2, v3, llama, qwen3, qwen3_moe };
 
+inline constexpr std::string_view family_names[] = {"v1", "v2-early", "v2", "v3", "llama", "qwen3", "qwen3_moe"};
+
 constexpr std::string_view name_of(Family family) {
-  switch (family) {
-    case Family::v1:
-      return "v1";
-    case Family::v2_early:
-      return "v2-early";
-    case Family::v2:
-      return "v2";
-    case Family::v3:
-      return "v3";
-    case Family::llama:
-      return "llama";
-    case Family::qwen3:
-      return "qwen3";
-    case Family::qwen3_moe:
-      return "qwen3_moe";
-  }
-  return "unknown";
+  return family_names[static_cast<std::size_t>(family)];
 }
 
 // The two values of a head that RoPE rotates together: (2i, 2i + 1), or (i, i + head_dim / 2).

@@ -3,6 +3,8 @@
 #include <fmt/core.h>
 
 #include <charconv>
+#include <cstddef>
+#include <iterator>
 #include <set>
 #include <utility>
 
@@ -19,22 +21,16 @@ struct Generation {
 };
 
 Generation generation(Family family) {
-  switch (family) {
-    case Family::v1:
-      return {16, 8, 8192, 1e-5, 1e4};
-    case Family::v2_early:
-      return {8, 2, 8192, 1e-5, 1e6};
-    case Family::v2:
-      return {8, 2, 32768, 1e-5, 1e6};
-    case Family::v3:
-      return {8, 4, 32768, 1e-6, 1e6};
-    case Family::llama:
-      return {32, 32, 2048, 1e-6, 1e4};
-    case Family::qwen3:
-    case Family::qwen3_moe:
-      return {32, 32, 32768, 1e-6, 1e4};
-  }
-  return {};
+  // By the family.
+  constexpr Generation all[] = {{16, 8, 8192, 1e-5, 1e4},     // v1
+                                {8, 2, 8192, 1e-5, 1e6},      // v2_early
+                                {8, 2, 32768, 1e-5, 1e6},     // v2
+                                {8, 4, 32768, 1e-6, 1e6},     // v3
+                                {32, 32, 2048, 1e-6, 1e4},    // llama
+                                {32, 32, 32768, 1e-6, 1e4},   // qwen3
+                                {32, 32, 32768, 1e-6, 1e4}};  // qwen3_moe
+  static_assert(std::size(all) == static_cast<std::size_t>(Family::qwen3_moe) + 1);
+  return all[static_cast<std::size_t>(family)];
 }
 
 // The evidence of the tensors about attention heads.
