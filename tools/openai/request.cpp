@@ -2,13 +2,11 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "runtime/chat/message_json.h"
-#include "tools/openai/body_fields.h"
 #include "tools/openai/constraint_fields.h"
 #include "tools/openai/request_error.h"
 #include "weights/base/text.h"
@@ -248,8 +246,15 @@ void require_no_suffix(const BodyFields& body) {
 }
 
 void require_no_other_sampling(const BodyFields& body) {
-  for (const char* const name : {"mirostat", "top_a", "xtc_probability", "top_n_sigma"}) body.require(name, 0);
-  for (const char* const name : {"tfs_z", "length_penalty"}) body.require(name, 1);
+  // A name that the table of parameters has by now was read with them.
+  const auto is_read = [](std::string_view name) {
+    return std::ranges::count(generation_parameters, name, &GenerationParameter::name) > 0;
+  };
+  for (const auto& [name, off] :
+       {std::pair{"mirostat", 0}, {"top_a", 0}, {"xtc_probability", 0}, {"top_n_sigma", 0}, {"tfs_z", 1}}) {
+    if (!is_read(name)) body.require(name, off);
+  }
+  body.require("length_penalty", 1);
   for (const char* const name : {"use_beam_search", "include_stop_str_in_output", "early_stopping"}) {
     body.require(name, false);
   }
