@@ -214,15 +214,11 @@ class CalibrationTextReader {
   }
 
   void read_lines(const TextBytes& bytes) {
-    std::optional<ChatTemplate> chat_template;
-    const TrainingTextOptions training{
-        config_.family, false, [&]() -> const ChatTemplate& {
-          if (!chat_template) chat_template = ChatTemplate::of_tokenizer(data_);
-          if (!chat_template) {
-            chat_template.emplace(ChatTemplate::of_family(config_.family, special_tokens_of(data_)));
-          }
-          return *chat_template;
-        }};
+    std::optional<FoundTemplate> found;
+    const TrainingTextOptions training{config_.family, false, [&]() -> const ChatTemplate& {
+                                         if (!found) found.emplace(template_or_family("", data_, config_.family));
+                                         return found->chat_template;
+                                       }};
     const Lines lines(bytes, path_);
     spread(lines.size(), [&](std::size_t i) {
       const Lines::Line line = lines.read(i);

@@ -122,7 +122,7 @@ void EngineThread::stop() {
 
 bool EngineThread::is_full() const {
   const std::lock_guard lock(mutex_);
-  return requests_ >= limits_.parallel + limits_.queue;
+  return has_no_room();
 }
 
 void EngineThread::submit(std::vector<TextJob> jobs) {
@@ -136,7 +136,7 @@ void EngineThread::submit(std::vector<TextJob> jobs) {
   {
     const std::lock_guard lock(mutex_);
     if (draining_) std::rethrow_exception(shutting_down());
-    if (requests_ >= limits_.parallel + limits_.queue) {
+    if (has_no_room()) {
       throw RequestError(fmt::format("{} requests are waiting already, expected fewer than {}; try again later",
                                      requests_ - std::min(requests_, limits_.parallel), limits_.queue),
                          "", "queue_full");

@@ -123,6 +123,7 @@ class EngineThread {
   std::unique_ptr<TextQueue> new_queue() const;
   // With mutex_ locked:
   bool has_work() const { return texts_ > 0 || action_ || !replacements_.empty(); }
+  bool has_no_room() const { return requests_ >= limits_.parallel + limits_.queue; }
   void note_load();
 
   const EngineLimits limits_;
