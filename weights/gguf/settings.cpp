@@ -3,16 +3,13 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <initializer_list>
-#include <limits>
-#include <utility>
 #include <vector>
 
 #include "weights/base/error.h"
 #include "weights/base/text.h"
-#include "weights/gguf/metadata.h"
+#include "weights/tensor/stored_tensor.h"
 
 namespace minimind {
 namespace {
