@@ -5,10 +5,8 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <utility>
-#include <vector>
 
 #include "runtime/chat/chat_json.h"
-#include "weights/base/error.h"
 #include "weights/base/text.h"
 
 namespace minimind {

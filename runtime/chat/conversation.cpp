@@ -2,7 +2,6 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <utility>
 
 #include "runtime/chat/conversation_prompt.h"

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <nlohmann/json.hpp>
-#include <utility>
 
 #include "runtime/chat/answer_parser.h"
 #include "runtime/chat/chat_json.h"

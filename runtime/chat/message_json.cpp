@@ -2,10 +2,7 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
-#include <array>
 #include <cstdint>
-#include <initializer_list>
 #include <nlohmann/json.hpp>
 #include <utility>
 

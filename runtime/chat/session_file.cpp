@@ -8,7 +8,6 @@
 #include <cstring>
 #include <nlohmann/json.hpp>
 #include <span>
-#include <string_view>
 #include <utility>
 #include <variant>
 #include <vector>

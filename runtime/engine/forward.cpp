@@ -2,8 +2,6 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
-
 #include "runtime/engine/attention.h"
 #include "runtime/engine/feed_forward.h"
 #include "runtime/engine/ops.h"

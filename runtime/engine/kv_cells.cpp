@@ -2,9 +2,7 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <array>
-#include <cassert>
 
 #include "weights/base/error.h"
 #include "weights/tensor/shape.h"

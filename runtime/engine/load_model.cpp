@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <utility>
 
-#include "runtime/engine/huge_page_arena.h"
 #include "runtime/engine/thread_team.h"
 #include "weights/base/error.h"
 #include "weights/model/tensor_names.h"

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cassert>
 #include <cstring>
-#include <memory>
 
 #include "runtime/engine/thread_team.h"
 #include "weights/base/error.h"

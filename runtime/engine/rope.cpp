@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cmath>
 
-#include "weights/model/config.h"
-
 namespace minimind {
 namespace {
 

@@ -4,15 +4,10 @@
 
 #include <algorithm>
 #include <cassert>
-#include <chrono>
 #include <cmath>
 #include <iterator>
-#include <optional>
 #include <utility>
 
-#include "runtime/generate/constraint.h"
-#include "runtime/generate/sampler.h"
-#include "runtime/text/utf8.h"
 #include "weights/base/cancel.h"
 #include "weights/base/error.h"
 

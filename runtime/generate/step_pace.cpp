@@ -1,6 +1,5 @@
 #include "runtime/generate/step_pace.h"
 
-#include <algorithm>
 #include <cmath>
 
 namespace minimind {

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <bit>
 #include <functional>
-#include <utility>
 
 #include "runtime/text/utf8.h"
 #include "weights/base/cancel.h"

@@ -2,7 +2,6 @@
 
 #include <algorithm>
 #include <iterator>
-#include <utility>
 
 #include "runtime/text/unicode.h"
 #include "runtime/text/utf8.h"

@@ -8,7 +8,6 @@
 #include <set>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "runtime/text/utf8.h"
 #include "runtime/tokenizer/tokenizer.h"

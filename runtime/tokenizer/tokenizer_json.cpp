@@ -6,8 +6,6 @@
 #include <cstdint>
 #include <limits>
 #include <nlohmann/json.hpp>
-#include <span>
-#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>

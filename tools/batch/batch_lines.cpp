@@ -9,7 +9,6 @@
 #include "runtime/chat/chat_json.h"
 #include "runtime/text/utf8.h"
 #include "tools/openai/body_fields.h"
-#include "tools/openai/request_error.h"
 #include "weights/base/error.h"
 #include "weights/io/json_fields.h"
 

@@ -14,7 +14,6 @@
 #include "tools/batch/batch_lines.h"
 #include "tools/options/lines.h"
 #include "weights/base/error.h"
-#include "weights/base/text.h"
 #include "weights/io/output_file.h"
 
 namespace minimind {

@@ -4,7 +4,6 @@
 #include <fstream>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <numeric>
 
 #include "runtime/engine/forward.h"
 #include "runtime/engine/load_model.h"
@@ -14,7 +13,6 @@
 #include "tools/bench/run.h"
 #include "tools/options/choose_tokenizer.h"
 #include "tools/options/command_line.h"
-#include "tools/options/config_fields.h"
 #include "tools/options/help.h"
 #include "tools/options/load_llm.h"
 #include "tools/options/option_checks.h"

@@ -6,7 +6,6 @@
 #include <chrono>
 #include <fstream>
 
-#include "runtime/engine/kv_cache.h"
 #include "runtime/engine/thread_team.h"
 #include "runtime/kernels/blocks.h"
 #include "weights/base/cancel.h"

@@ -1,8 +1,6 @@
 #pragma once
 
-#include <atomic>
 #include <cstddef>
-#include <optional>
 #include <string>
 #include <vector>
 

@@ -7,7 +7,6 @@
 #include "tools/chat/entry.h"
 #include "tools/chat/input_history.h"
 #include "tools/options/command_line.h"
-#include "tools/terminal/interrupt.h"
 #include "tools/terminal/line_editor.h"
 #include "tools/terminal/terminal.h"
 #include "weights/base/error.h"

@@ -1,17 +1,14 @@
 #include "tools/chat/output.h"
 
-#include <fmt/core.h>
 #include <unistd.h>
 
 #include <nlohmann/json.hpp>
-#include <utility>
 
 #include "runtime/chat/message_json.h"
 #include "tools/options/generation_options.h"
 #include "tools/terminal/note.h"
 #include "tools/terminal/standard_output.h"
 #include "tools/terminal/terminal.h"
-#include "tools/terminal/terminal_text.h"
 #include "weights/io/json_fields.h"
 
 namespace minimind {

@@ -7,7 +7,6 @@
 
 #include "runtime/chat/message_json.h"
 #include "tools/chat/actions.h"
-#include "tools/options/load_llm.h"
 #include "tools/terminal/note.h"
 #include "weights/base/error.h"
 #include "weights/io/output_file.h"

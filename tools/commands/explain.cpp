@@ -21,7 +21,6 @@
 #include "tools/terminal/standard_output.h"
 #include "tools/terminal/terminal_text.h"
 #include "tools/terminal/text_columns.h"
-#include "weights/base/error.h"
 #include "weights/base/text.h"
 #include "weights/io/json_fields.h"
 

@@ -6,7 +6,6 @@
 #include <chrono>
 #include <memory>
 #include <nlohmann/json.hpp>
-#include <span>
 
 #include "tools/options/command_line.h"
 #include "tools/options/generation_options.h"

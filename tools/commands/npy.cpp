@@ -8,12 +8,10 @@
 #include <charconv>
 #include <cstring>
 #include <filesystem>
-#include <optional>
 #include <utility>
 
 #include "weights/base/error.h"
 #include "weights/base/text.h"
-#include "weights/io/input_file.h"
 #include "weights/tensor/shape.h"
 
 namespace minimind {

@@ -10,7 +10,6 @@
 
 #include "weights/base/error.h"
 #include "weights/base/held_signals.h"
-#include "weights/io/part_files.h"
 #include "weights/io/path.h"
 
 namespace minimind {

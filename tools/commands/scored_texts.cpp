@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <cstdint>
 #include <iterator>
 #include <nlohmann/json.hpp>
 

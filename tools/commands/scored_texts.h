@@ -1,9 +1,7 @@
 #pragma once
 
 #include <cstdint>
-#include <ctime>
 #include <functional>
-#include <optional>
 #include <span>
 #include <string>
 #include <vector>

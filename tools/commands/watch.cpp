@@ -10,7 +10,6 @@
 #include <system_error>
 #include <thread>
 #include <tuple>
-#include <utility>
 #include <vector>
 
 #include "runtime/chat/conversation_prompt.h"

@@ -2,12 +2,10 @@
 
 #include <algorithm>
 #include <array>
-#include <cstdint>
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <random>
 
-#include "runtime/chat/answer_parser.h"
 #include "runtime/chat/message_json.h"
 #include "runtime/text/utf8.h"
 #include "tools/openai/logprobs.h"

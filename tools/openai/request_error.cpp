@@ -2,7 +2,6 @@
 
 #include <map>
 #include <nlohmann/json.hpp>
-#include <utility>
 
 namespace minimind {
 namespace {

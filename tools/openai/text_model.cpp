@@ -2,7 +2,6 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <filesystem>
 
 #include "runtime/chat/conversation_prompt.h"
@@ -11,8 +10,6 @@
 #include "runtime/engine/pack.h"
 #include "runtime/engine/thread_team.h"
 #include "tools/openai/request_error.h"
-#include "tools/options/config_fields.h"
-#include "tools/options/load_llm.h"
 #include "weights/tensor/dtype.h"
 
 namespace minimind {

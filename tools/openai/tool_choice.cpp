@@ -9,7 +9,6 @@
 #include <vector>
 
 #include "runtime/chat/message_json.h"
-#include "tools/openai/body_fields.h"
 #include "tools/openai/request_error.h"
 #include "weights/base/text.h"
 

@@ -7,7 +7,6 @@
 #include <array>
 #include <cctype>
 #include <filesystem>
-#include <optional>
 #include <set>
 #include <string_view>
 

@@ -7,7 +7,6 @@
 #include <cmath>
 #include <cstdint>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <random>
 #include <string_view>
 #include <type_traits>

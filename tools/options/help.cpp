@@ -3,13 +3,8 @@
 #include <fmt/core.h>
 
 #include <CLI/CLI.hpp>
-#include <algorithm>
-#include <array>
 #include <cstdio>
-#include <set>
-#include <string>
 #include <utility>
-#include <vector>
 
 #include "tools/terminal/language.h"
 #include "tools/terminal/terminal.h"

@@ -9,7 +9,6 @@
 #include "tools/options/config_fields.h"
 #include "tools/terminal/note.h"
 #include "tools/terminal/progress.h"
-#include "weights/base/error.h"
 
 namespace minimind {
 

@@ -2,7 +2,6 @@
 
 #include <fmt/core.h>
 
-#include "runtime/generate/speculate.h"
 #include "tools/options/choose_tokenizer.h"
 #include "tools/options/help.h"
 #include "tools/terminal/language.h"

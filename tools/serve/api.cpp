@@ -3,17 +3,12 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <filesystem>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <random>
 
 #include "runtime/text/utf8.h"
 #include "tools/openai/answer_body.h"
-#include "tools/openai/body_fields.h"
-#include "tools/openai/request_error.h"
 #include "tools/serve/absent_routes.h"
-#include "tools/serve/completion.h"
 #include "tools/serve/inside.h"
 #include "tools/serve/metrics.h"
 #include "tools/serve/ollama_models.h"

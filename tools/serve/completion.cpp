@@ -2,14 +2,10 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
-#include <nlohmann/json.hpp>
 #include <utility>
 
 #include "runtime/chat/message_json.h"
 #include "runtime/grammar/work.h"
-#include "tools/openai/answer_body.h"
-#include "tools/openai/request_error.h"
 
 namespace minimind {
 namespace {

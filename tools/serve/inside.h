@@ -1,7 +1,6 @@
 #pragma once
 
 #include <cstddef>
-#include <memory>
 
 #include "runtime/chat/chat_json.h"
 #include "runtime/engine/model.h"

@@ -9,15 +9,12 @@
 #include <iterator>
 #include <string_view>
 #include <system_error>
-#include <utility>
-#include <vector>
 
 #include "tools/openai/request_error.h"
 #include "tools/options/checkpoint_choice.h"
 #include "tools/terminal/language.h"
 #include "tools/terminal/note.h"
 #include "weights/base/text.h"
-#include "weights/checkpoint/list_checkpoints.h"
 #include "weights/io/path.h"
 #include "weights/io/sha256.h"
 

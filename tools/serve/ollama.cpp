@@ -2,10 +2,8 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
 #include <chrono>
 #include <ctime>
-#include <mutex>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>

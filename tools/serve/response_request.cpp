@@ -2,8 +2,6 @@
 
 #include <fmt/core.h>
 
-#include <algorithm>
-#include <nlohmann/json.hpp>
 #include <string_view>
 
 #include "tools/openai/body_fields.h"

@@ -7,7 +7,6 @@
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <string>
-#include <utility>
 
 #include "runtime/chat/chat_json.h"
 #include "tools/openai/request.h"

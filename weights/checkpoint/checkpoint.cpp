@@ -3,14 +3,11 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <iterator>
-#include <string_view>
 #include <utility>
 
 #include "weights/base/error.h"
 #include "weights/huggingface/folder.h"
 #include "weights/huggingface/safetensors.h"
-#include "weights/io/input_file.h"
 #include "weights/io/path.h"
 #include "weights/model/check_tensors.h"
 #include "weights/torch/pth.h"

@@ -1,6 +1,5 @@
 #include "weights/checkpoint/list_checkpoints.h"
 
-#include <fmt/core.h>
 #include <sys/stat.h>
 
 #include <algorithm>

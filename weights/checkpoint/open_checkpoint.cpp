@@ -7,7 +7,6 @@
 #include <utility>
 
 #include "weights/base/error.h"
-#include "weights/checkpoint/checkpoint.h"
 #include "weights/gguf/gguf_model.h"
 #include "weights/gguf/reader.h"
 #include "weights/io/input_file.h"

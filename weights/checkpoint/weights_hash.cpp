@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <bit>
 #include <span>
-#include <string>
 #include <vector>
 
 #include "weights/io/sha256.h"

@@ -2,8 +2,6 @@
 
 #include <fmt/core.h>
 
-#include <array>
-#include <optional>
 #include <utility>
 
 #include "weights/base/error.h"
@@ -11,7 +9,6 @@
 #include "weights/model/config_json.h"
 #include "weights/model/tensor_names.h"
 #include "weights/model/yarn_ramp.h"
-#include "weights/tensor/output_tensor.h"
 #include "weights/tensor/tensor_rows.h"
 
 namespace minimind {

@@ -1,7 +1,5 @@
 #include "weights/export/hugging_face.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <cmath>
 #include <cstdint>
@@ -11,7 +9,6 @@
 
 #include "weights/base/error.h"
 #include "weights/io/json_fields.h"
-#include "weights/model/config.h"
 #include "weights/model/config_json.h"
 #include "weights/model/tensor_names.h"
 #include "weights/model/yarn_ramp.h"

@@ -1,10 +1,8 @@
 #include "weights/export/state_dict.h"
 
 #include <functional>
-#include <utility>
 
 #include "weights/model/minimind_names.h"
-#include "weights/tensor/output_tensor.h"
 #include "weights/tensor/tensor_rows.h"
 
 namespace minimind {

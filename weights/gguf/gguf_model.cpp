@@ -7,7 +7,6 @@
 
 #include "weights/base/error.h"
 #include "weights/base/text.h"
-#include "weights/gguf/metadata.h"
 #include "weights/gguf/reader.h"
 #include "weights/gguf/settings.h"
 #include "weights/model/tensor_names.h"

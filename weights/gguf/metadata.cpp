@@ -5,9 +5,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <iterator>
-#include <utility>
-#include <variant>
-#include <vector>
 
 #include "weights/base/error.h"
 #include "weights/base/text.h"

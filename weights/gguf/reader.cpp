@@ -7,7 +7,6 @@
 #include <iterator>
 #include <map>
 #include <optional>
-#include <span>
 #include <utility>
 
 #include "weights/base/error.h"

@@ -10,7 +10,6 @@
 
 #include "weights/base/error.h"
 #include "weights/base/text.h"
-#include "weights/gguf/metadata.h"
 #include "weights/tensor/shape.h"
 
 namespace minimind {

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <climits>
 #include <map>
 #include <memory>
 #include <nlohmann/json.hpp>

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <nlohmann/json.hpp>
-#include <string>
 #include <string_view>
 
 #include "weights/io/json_fields.h"

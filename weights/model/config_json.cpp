@@ -3,11 +3,9 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <array>
 #include <cmath>
 #include <nlohmann/json.hpp>
 #include <numbers>
-#include <utility>
 
 #include "weights/base/error.h"
 #include "weights/base/text.h"

@@ -3,9 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <array>
-#include <map>
-#include <utility>
 
 #include "weights/base/error.h"
 #include "weights/base/text.h"

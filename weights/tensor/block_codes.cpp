@@ -1,9 +1,7 @@
 #include "weights/tensor/block_codes.h"
 
 #include <algorithm>
-#include <array>
 #include <cstring>
-#include <iterator>
 #include <utility>
 
 namespace minimind {

@@ -3,11 +3,6 @@
 #include <array>
 #include <bit>
 #include <cstddef>
-#include <cstdint>
-#include <cstring>
-
-#include "weights/tensor/dtype.h"
-#include "weights/tensor/half.h"
 
 // The layouts are those of ggml-common.h. Blocks consist of vectors of 8 or 4 values from a code book.
 

@@ -6,8 +6,6 @@
 #include <bit>
 #include <cstdint>
 #include <cstring>
-#include <map>
-#include <optional>
 
 #include "weights/base/error.h"
 #include "weights/base/text.h"

@@ -8,12 +8,10 @@
 #include <map>
 #include <string>
 #include <string_view>
-#include <utility>
 
 #include "weights/base/error.h"
 #include "weights/base/text.h"
 #include "weights/io/byte_reader.h"
-#include "weights/io/input_file.h"
 #include "weights/tensor/shape.h"
 #include "weights/torch/pickle.h"
 #include "weights/torch/torch_tensor.h"

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <optional>
-#include <utility>
 
 #include "weights/base/error.h"
 #include "weights/base/text.h"
