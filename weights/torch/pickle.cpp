@@ -145,8 +145,13 @@ class Unpickler {
 
   // The bottom of the poppable stack: values below the last mark must stay.
   std::size_t floor() const { return marks_.empty() ? 0 : marks_.back(); }
-  [[noreturn]] void fail(std::string_view reason) const {
-    reader_.fail(fmt::format("corrupt or hostile pickle: {} (before offset {})", reason, reader_.position()));
+  template <typename... T>
+  [[noreturn]] void fail(fmt::format_string<const T&...> reason, const T&... values) const {
+    fail_with(reason, fmt::make_format_args(values...));
+  }
+  [[noreturn]] void fail_with(fmt::string_view reason, fmt::format_args values) const {
+    reader_.fail(fmt::format("corrupt or hostile pickle: {} (before offset {})", fmt::vformat(reason, values),
+                             reader_.position()));
   }
 
   ByteReader& reader_;
@@ -162,7 +167,7 @@ class Unpickler {
 // The reader keeps a text only until its next read.
 Text Unpickler::kept(std::string_view text) {
   text_size_ += text.size();
-  if (text_size_ > most_text) fail(fmt::format("more than {} bytes of strings", most_text));
+  if (text_size_ > most_text) fail("more than {} bytes of strings", most_text);
   if (text.empty()) return {};
   char* const copy = static_cast<char*>(document_.texts->allocate(text.size(), 1));
   std::memcpy(copy, text.data(), text.size());
@@ -170,7 +175,7 @@ Text Unpickler::kept(std::string_view text) {
 }
 
 void Unpickler::add_text(std::uint64_t size) {
-  if (size > most_text) fail(fmt::format("a string of {} bytes, expected at most {}", size, most_text));
+  if (size > most_text) fail("a string of {} bytes, expected at most {}", size, most_text);
   add_kept(reader_.take_text(size));
 }
 
@@ -187,7 +192,7 @@ void Unpickler::add_decimal() {
   std::int64_t value = 0;
   const char* const end = digits.data() + digits.size();
   const auto [stop, error] = std::from_chars(digits.data(), end, value);
-  if (error != std::errc{} || stop != end) fail(fmt::format("{} is not a 64-bit number", quote(digits)));
+  if (error != std::errc{} || stop != end) fail("{} is not a 64-bit number", quote(digits));
   add_integer(value);
 }
 
@@ -204,12 +209,12 @@ void Unpickler::add_long(std::uint64_t size) {
 }
 
 void Unpickler::push(Id id) {
-  if (stack_.size() >= most_values) fail(fmt::format("more than {} values on the stack", most_values));
+  if (stack_.size() >= most_values) fail("more than {} values on the stack", most_values);
   stack_.push_back(id);
 }
 
 void Unpickler::add(Value value) {
-  if (document_.values.size() >= most_values) fail(fmt::format("more than {} values", most_values));
+  if (document_.values.size() >= most_values) fail("more than {} values", most_values);
   document_.values.push_back(std::move(value));
   push(static_cast<Id>(document_.values.size() - 1));
 }
@@ -224,7 +229,7 @@ Id Unpickler::pop() {
 // Items are shared values, so that there may be many more items than values.
 void Unpickler::count_items(std::size_t count) {
   contained_items_ += count;
-  if (contained_items_ > most_items) fail(fmt::format("more than {} items in containers", most_items));
+  if (contained_items_ > most_items) fail("more than {} items in containers", most_items);
 }
 
 std::vector<Id> Unpickler::pop_items(std::size_t count) {
@@ -252,12 +257,12 @@ Value& Unpickler::top() {
 template <typename T>
 T& Unpickler::top_as(std::string_view wanted) {
   if (auto* value = std::get_if<T>(&top())) return *value;
-  fail(fmt::format("items are added to a {}, not to a {}", type_name(top()), wanted));
+  fail("items are added to a {}, not to a {}", type_name(top()), wanted);
 }
 
 // Picklers number their memo from 0 or 1 without gaps, so an index over the limit on values is corrupt.
 void Unpickler::remember(std::uint64_t index) {
-  if (index >= most_values) fail(fmt::format("memo index {} is out of range", index));
+  if (index >= most_values) fail("memo index {} is out of range", index);
   if (stack_.size() <= floor()) fail("the stack is empty, expected a value");
   if (index >= memo_.size()) memo_.resize(static_cast<std::size_t>(index) + 1);
   memo_[static_cast<std::size_t>(index)] = stack_.back();
@@ -265,7 +270,7 @@ void Unpickler::remember(std::uint64_t index) {
 
 void Unpickler::recall(std::uint64_t index) {
   if (index >= memo_.size() || !memo_[static_cast<std::size_t>(index)]) {
-    fail(fmt::format("memo entry {} was never set", index));
+    fail("memo entry {} was never set", index);
   }
   push(*memo_[static_cast<std::size_t>(index)]);
 }
@@ -299,7 +304,7 @@ void Unpickler::add_dict(std::size_t count) {
 }
 
 void Unpickler::mark() {
-  if (marks_.size() >= most_values) fail(fmt::format("more than {} marks", most_values));
+  if (marks_.size() >= most_values) fail("more than {} marks", most_values);
   marks_.push_back(stack_.size());
 }
 
@@ -309,11 +314,11 @@ void Unpickler::drop() {
 }
 
 void Unpickler::check_protocol(std::uint64_t protocol) const {
-  if (protocol > 5) fail(fmt::format("the protocol is {}, expected 0 to 5", protocol));
+  if (protocol > 5) fail("the protocol is {}, expected 0 to 5", protocol);
 }
 
 void Unpickler::check_frame(std::uint64_t size) const {
-  if (size > reader_.remaining()) fail(fmt::format("a frame of {} bytes passes the end", size));
+  if (size > reader_.remaining()) fail("a frame of {} bytes passes the end", size);
 }
 
 void Unpickler::read_global() {
@@ -364,12 +369,12 @@ void Unpickler::call(Id callable, Id arguments) {
   const auto* global = std::get_if<Global>(&document_.at(callable));
   const auto* tuple = std::get_if<Tuple>(&document_.at(arguments));
   if (global == nullptr || tuple == nullptr) {
-    fail(fmt::format("a {} is called with a {}; nothing was executed", type_name(document_.at(callable)),
-                     type_name(document_.at(arguments))));
+    fail("a {} is called with a {}; nothing was executed", type_name(document_.at(callable)),
+         type_name(document_.at(arguments)));
   }
   switch (find_allowed_global(global->name)->role) {
     case Role::mention:
-      fail(fmt::format("{} is called, which no checkpoint does; nothing was executed", quote(global->name)));
+      fail("{} is called, which no checkpoint does; nothing was executed", quote(global->name));
     case Role::call:
       return add(Call{global->name, arguments});
     case Role::ordered_dict:
@@ -402,7 +407,7 @@ void Unpickler::build() {
   const auto* target = std::get_if<Call>(&top());
   const bool is_tensor = target != nullptr && target->callable.starts_with("torch._utils.");
   if (is_tensor || (target == nullptr && !std::holds_alternative<Dict>(top()))) {
-    fail(fmt::format("state is set on {}, which no checkpoint does; nothing was executed", quote(type_name(top()))));
+    fail("state is set on {}, which no checkpoint does; nothing was executed", quote(type_name(top())));
   }
 }
 
@@ -477,7 +482,7 @@ Document Unpickler::run() {
     const auto byte = reader_.read<std::uint8_t>();
     if (byte == '.') break;  // STOP
     const Opcode* const opcode = by_byte_[byte];
-    if (!opcode) fail(fmt::format("byte {:#04x} at offset {} is not an opcode of plain data", byte, offset));
+    if (!opcode) fail("byte {:#04x} at offset {} is not an opcode of plain data", byte, offset);
     std::uint64_t number = 0;
     std::memcpy(&number, reader_.take(opcode->width).data(), opcode->width);
     opcode->run(*this, number);
