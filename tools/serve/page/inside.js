@@ -1,4 +1,4 @@
-// The view "Inside": what a text's tokens went through in the model, and what changes without a part of it.
+// The view "Inside": what a text's tokens went through in a model, or in two side by side, and what changes without a part of it.
 
 import {announce, byId, element} from './elements.js';
 import {attentionMap, bars, figure} from './inside_figures.js';
@@ -35,9 +35,8 @@ export class Inside {
   }
 
   reset() {
-    this.asked = null;     // the request's text, with the model
-    this.answer = null;    // of the chosen token, without the parts that are off
-    this.whole = null;     // of the same token, with all parts
+    this.asked = null;     // the request's text, with the models
+    this.looks = [];       // at the chosen token, one of each model
     this.parts = [];       // that are off, as the API has them
     this.error = '';
     this.open.clear();
@@ -49,9 +48,9 @@ export class Inside {
     this.controller = null;
   }
 
-  // A text that another model was asked about is not shown.
+  // A text that other models were asked about is not shown.
   modelChanged() {
-    if (!this.asked || this.asked.model === this.models.chosen()[0]) return;
+    if (!this.asked || this.asked.models.join('\n') === this.models.chosen().join('\n')) return;
     this.reset();
     this.show();
   }
@@ -61,7 +60,7 @@ export class Inside {
     if (text === '') return;
     const as_chat = byId('inside-chat').getAttribute('aria-pressed') === 'true';
     this.reset();
-    this.asked = {model: this.models.chosen()[0], text: as_chat ? {messages: [{role: 'user', content: text}]} : {prompt: text}};
+    this.asked = {models: this.models.chosen(), text: as_chat ? {messages: [{role: 'user', content: text}]} : {prompt: text}};
     return this.request(null);
   }
 
@@ -72,12 +71,17 @@ export class Inside {
     this.error = '';
     this.showState();
     try {
-      const whole = this.whole && this.whole.positions[0].position === position ? this.whole : await this.fetch(position, [], controller);
-      const answer = parts.length > 0 ? await this.fetch(whole.positions[0].position, parts, controller) : whole;
+      const looks = await Promise.all(this.asked.models.map(async (model, column) => {
+        const known = this.looks[column]?.whole;
+        const whole = known?.positions[0].position === position ? known : await this.fetch(model, position, [], controller);
+        const answer = parts.length > 0 ? await this.fetch(model, whole.positions[0].position, parts, controller) : whole;
+        return new Look(this, column, model, whole, answer);
+      }));
       if (this.controller !== controller) return;
-      Object.assign(this, {whole, answer, parts, controller: null});
+      requireSameTokens(looks);
+      Object.assign(this, {looks, parts, controller: null});
       this.show();
-      announce(t('insideShown', this.name(this.chosen())));
+      announce(t('insideShown', looks[0].name(this.chosen())));
     } catch (error) {
       if (error.name === 'AbortError' || this.controller !== controller) return;
       Object.assign(this, {error: error.message, controller: null});
@@ -85,8 +89,8 @@ export class Inside {
     }
   }
 
-  fetch(position, without, {signal}) {
-    const {model, text} = this.asked;
+  fetch(model, position, without, {signal}) {
+    const {text} = this.asked;
     const sampling = Object.fromEntries(Object.entries(samplingFields()).filter(([name]) => SAMPLING.includes(name)));
     return postJson('v1/inside', {...(model && {model}), ...text, ...sampling, candidates: KNOWN_CANDIDATES,
       ...(position !== null && {positions: [position]}), ...(without.length > 0 && {without})}, signal);
@@ -104,12 +108,7 @@ export class Inside {
   // -- showing
 
   chosen() {
-    return this.answer.positions[0].position;
-  }
-
-  // A token of the text, such as “5 月”.
-  name(index) {
-    return `${index} ${pieceText(this.answer.tokens[index])}`;
+    return this.looks[0].chosen();
   }
 
   showState() {
@@ -121,26 +120,19 @@ export class Inside {
 
   show() {
     this.showState();
-    byId('inside-shown').hidden = !this.answer;
-    if (!this.answer) return;
+    byId('inside-shown').hidden = this.looks.length === 0;
+    if (this.looks.length === 0) return;
     const kept = document.activeElement?.dataset?.keep;  // what is drawn anew keeps the focus
     this.showTokens();
     this.showParts();
-    const position = this.answer.positions[0];
-    byId('inside-details').replaceChildren(
-      element('h2', {}, t('insideToken', this.name(position.position))),
-      element('p', {class: 'note'}, t('insideTarget', pieceText(position.target), percent(position.target.probability),
-        position.target.logit.toFixed(3))),
-      this.candidates(position),
-      element('div', {class: 'figures'}, ...this.summaries(position)),
-      element('h2', {}, t('insideStack')), this.around('model.embed_tokens'),
-      ...position.layers.map((layer, index) => this.layer(layer, index)), this.around('model.norm'), this.around('lm_head'));
+    byId('inside-details').replaceChildren(...this.looks.map((look) => look.show()));
     if (kept) byId('inside').querySelector(`[data-keep="${kept}"]`)?.focus();
   }
 
   showTokens() {
-    byId('inside-tokens').replaceChildren(...this.answer.tokens.map((token, index) => {
-      const label = token.probability === null ? this.name(index) : t('tokenLabel', this.name(index), percent(token.probability));
+    const [look] = this.looks;
+    byId('inside-tokens').replaceChildren(...look.answer.tokens.map((token, index) => {
+      const label = token.probability === null ? look.name(index) : t('tokenLabel', look.name(index), percent(token.probability));
       const node = element('button', {type: 'button', class: 'piece', tabindex: index === this.chosen() ? '0' : '-1', 'aria-label': label,
         title: label, 'aria-pressed': String(index === this.chosen()), 'data-index': String(index), 'data-keep': `token-${index}`},
         pieceText(token));
@@ -170,17 +162,63 @@ export class Inside {
     byId('inside-off').textContent = t('partsOff', this.parts.map(nameOf).join(', '));
   }
 
+  // Layers of both models are unfolded together.
+  unfold(index, open) {
+    this.open[open ? 'add' : 'delete'](index);
+    for (const layer of byId('inside-details').querySelectorAll(`[data-layer="${index}"]`)) layer.open = open;
+  }
+}
+
+// What a model computed at the chosen token.
+class Look {
+  // `answer` is that of the server without the parts that are off, `whole` with all parts.
+  constructor(view, column, model, whole, answer) {
+    Object.assign(this, {view, column, model, whole, answer});
+  }
+
+  // The look at the other model, if two are compared.
+  other() {
+    return this.view.looks[1 - this.column];
+  }
+
+  chosen() {
+    return this.answer.positions[0].position;
+  }
+
+  // A token of the text, such as “5 月”.
+  name(index) {
+    return `${index} ${pieceText(this.answer.tokens[index])}`;
+  }
+
+  // The name of a figure or a part, which is the same in both models.
+  named(name) {
+    return this.other() ? `${this.model} · ${name}` : name;
+  }
+
+  show() {
+    const position = this.answer.positions[0];
+    return element('section', {class: 'look', 'aria-label': this.named(t('inside'))},
+      element('h2', {}, this.named(t('insideToken', this.name(position.position)))),
+      element('p', {class: 'note'}, t('insideTarget', pieceText(position.target), percent(position.target.probability),
+        position.target.logit.toFixed(3))),
+      this.candidates(position),
+      element('div', {class: 'figures'}, ...this.summaries(position)),
+      element('h2', {}, this.named(t('insideStack'))), this.around('model.embed_tokens'),
+      ...position.layers.map((layer, index) => this.layer(layer, index)), this.around('model.norm'), this.around('lm_head'));
+  }
+
   candidates({candidates, kept}) {
-    const compared = this.parts.length > 0;
-    const before = new Map(this.whole.positions[0].candidates.map(({id, probability}) => [id, probability]));
-    const heads = ['tokenDetails', 'logit', ...(compared ? ['withAllParts'] : []), 'beforeSampling', 'afterSampling'];
+    const other = this.other();
+    const compared = [...(this.view.parts.length > 0 ? [[t('withAllParts'), this.whole]] : []), ...(other ? [[other.model, other.answer]] : [])]
+      .map(([head, answer]) => [head, new Map(answer.positions[0].candidates.map(({id, probability}) => [id, probability]))]);
+    const heads = [t('tokenDetails'), t('logit'), ...compared.map(([head]) => head), t('beforeSampling'), t('afterSampling')];
     const rows = candidates.slice(0, CANDIDATES).map(({id, piece, logit, probability, sampled}) => element('tr', {},
       element('th', {scope: 'row'}, element('code', {}, pieceText({id, piece}))), element('td', {}, logit.toFixed(3)),
-      compared && element('td', {}, before.has(id) ? percent(before.get(id)) : '–'),
+      ...compared.map(([, known]) => element('td', {}, known.has(id) ? percent(known.get(id)) : '–')),
       element('td', {}, percent(probability)), element('td', {}, sampled === 0 ? '–' : percent(sampled))));
-    return element('div', {class: 'table', tabindex: '0', role: 'region', 'aria-label': t('candidates')}, element('table', {},
+    return element('div', {class: 'table', tabindex: '0', role: 'region', 'aria-label': this.named(t('candidates'))}, element('table', {},
       element('caption', {}, t('candidatesKept', kept)),
-      element('thead', {}, element('tr', {}, ...heads.map((name) => element('th', {scope: 'col'}, t(name))))),
+      element('thead', {}, element('tr', {}, ...heads.map((name) => element('th', {scope: 'col'}, name)))),
       element('tbody', {}, ...rows)));
   }
 
@@ -194,10 +232,19 @@ export class Inside {
         norms.push({label: t(name, index), value: part.residual, text: part.residual.toFixed(2)});
       }
     });
-    const lens = layers.map(({lens}, index) => ({label: `${t('layer', index)}  ${pieceText(lens)}`, value: lens.probability,
+    const lens = layers.map(({lens}, index) => ({label: `${t('layer', index)}  ${pieceText(lens)}${this.lensDiffers(index) ? ' ≠' : ''}`, value: lens.probability,
       text: percent(lens.probability)}));
     return [['logitShares', shares], ['lens', lens], ['residualNorms', norms]]
-      .map(([name, rows]) => figure(t(name), t(name), bars(t(name), rows)));
+      .map(([name, rows]) => figure(t(name), this.named(t(name)), bars(t(name), rows)));
+  }
+
+  lens(index) {
+    return this.answer.positions[0].layers[index]?.lens;
+  }
+
+  lensDiffers(index) {
+    const other = this.other()?.lens(index);
+    return other !== undefined && other.id !== this.lens(index).id;
   }
 
   // -- the stack
@@ -215,13 +262,14 @@ export class Inside {
   layer(layer, index) {
     const body = element('div', {class: 'layer-body'});
     const fill = () => body.replaceChildren(this.attention(index), this.feedForward(layer, index));
-    const title = `${t('layer', index)}: ${t('lensIs', pieceText(layer.lens), percent(layer.lens.probability))}`;
-    const node = element('details', {class: 'layer', open: this.open.has(index)},
-      element('summary', {'data-keep': `layer-${index}`}, title), body);
+    const difference = this.lensDiffers(index) ? ` ≠ ${pieceText(this.other().lens(index))}` : '';
+    const title = `${t('layer', index)}: ${t('lensIs', pieceText(layer.lens), percent(layer.lens.probability))}${difference}`;
+    const node = element('details', {class: 'layer', open: this.view.open.has(index), 'data-layer': String(index)},
+      element('summary', {'data-keep': `${this.column}-layer-${index}`}, title), body);
     if (node.open) fill();
     node.addEventListener('toggle', () => {
-      if (node.open === this.open.has(index)) return;
-      this.open[node.open ? 'add' : 'delete'](index);
+      if (node.open === body.hasChildNodes()) return;
+      this.view.unfold(index, node.open);
       body.replaceChildren();
       if (node.open) fill();
     });
@@ -229,10 +277,10 @@ export class Inside {
   }
 
   switchButton(part, name) {
-    const off = this.isOff(part);
-    const label = partOf(part.layer, name);
+    const off = this.view.isOff(part);
+    const label = this.named(partOf(part.layer, name));
     return element('button', {type: 'button', class: 'link', 'aria-pressed': String(off), 'aria-label': t('switchOff', label),
-      title: t('switchOff', label), 'data-keep': nameOf(part), onclick: () => this.toggle(part)}, off ? t('isOff') : t('off'));
+      title: t('switchOff', label), 'data-keep': `${this.column}-${nameOf(part)}`, onclick: () => this.view.toggle(part)}, off ? t('isOff') : t('off'));
   }
 
   attention(index) {
@@ -245,7 +293,9 @@ export class Inside {
       const look = (row, column) => {
         seen.textContent = t('weightIs', head, this.name(row), this.name(column), rows[row][column].toFixed(4));
       };
-      return figure(t('head', head), partOf(index, t('head', head)), attentionMap(rows, this.chosen(), label, look),
+      const others = this.other()?.answer.attention[index]?.[head]?.[this.chosen()];
+      const caption = others ? t('headDiffers', head, percent(distance(weights, others))) : t('head', head);
+      return figure(caption, this.named(partOf(index, t('head', head))), attentionMap(rows, this.chosen(), label, look),
         this.switchButton({layer: index, head}, t('head', head)));
     });
     return element('section', {class: 'block'}, element('h3', {}, t('attentionOf', index)), this.equations(isOwn), seen,
@@ -262,9 +312,9 @@ export class Inside {
     const weights = new Map(experts.map(({expert, weight}) => [expert, weight]));
     const rows = router.map((probability, expert) => ({label: t('expert', expert), value: probability,
       text: weights.has(expert) ? `${percent(probability)} ✓` : percent(probability)}));
-    const taken = [...weights.keys(), ...this.parts.filter((part) => part.layer === index && part.neuron === undefined &&
+    const taken = [...weights.keys(), ...this.view.parts.filter((part) => part.layer === index && part.neuron === undefined &&
       part.expert !== undefined && !weights.has(part.expert)).map((part) => part.expert)];
-    return figure(t('router'), partOf(index, t('router')), bars(t('router'), rows),
+    return figure(t('router'), this.named(partOf(index, t('router'))), bars(t('router'), rows),
       ...taken.map((expert) => element('span', {}, `${expert} `, this.switchButton({layer: index, expert}, t('expert', expert)))));
   }
 
@@ -276,13 +326,22 @@ export class Inside {
       return element('tr', {}, element('th', {scope: 'row'}, name), element('td', {}, activation.toFixed(3)),
         element('td', {}, norm.toFixed(3)), element('td', {}, raised), element('td', {}, this.switchButton(part, t('neuronName', name))));
     });
-    return element('div', {class: 'table', tabindex: '0', role: 'region', 'aria-label': partOf(index, t('neurons'))}, element('table', {},
+    return element('div', {class: 'table', tabindex: '0', role: 'region', 'aria-label': this.named(partOf(index, t('neurons')))}, element('table', {},
       element('caption', {}, t('neurons')),
       element('thead', {}, element('tr', {}, ...['neuron', 'activation', 'norm', 'raises', 'off'].map((name) =>
         element('th', {scope: 'col'}, t(name))))),
       element('tbody', {}, ...rows)));
   }
 }
+
+// Models with different tokenizers have nothing to compare token by token.
+function requireSameTokens([first, second]) {
+  const ids = ({answer}) => answer.tokens.map(({id}) => id).join();
+  if (second && ids(first) !== ids(second)) throw new Error(t('otherTokens', second.model, first.model));
+}
+
+// The share of the weight that two rows of attention have at different tokens.
+const distance = (weights, others) => weights.reduce((sum, weight, at) => sum + Math.abs(weight - others[at]), 0) / 2;
 
 const partOf = (layer, name) => `${t('layer', layer)} · ${name}`;
 

@@ -180,6 +180,8 @@ const TEXTS = {
   attentionOf: ['{} attention', '{} 注意力'],
   feedForwardOf: ['{} feed-forward', '{} 前馈网络'],
   head: ['Head {}', '注意力头 {}'],
+  headDiffers: ['Head {} differs by {}', '注意力头 {} 相差 {}'],
+  otherTokens: ['{} splits the text into other tokens than {}, so that they cannot be compared.', '{} 与 {} 把文本分成不同的词元，无法比较。'],
   headSees: ['Head {}: the chosen token looks most at {}', '注意力头 {}：所选词元最关注 {}'],
   mapHint: ['A row is a token, a column a token that it looks at; a stronger colour is a larger weight. Point at a cell, or use the arrow keys, to see the weight.',
     '每行是一个词元，每列是它所关注的词元；颜色越浓，权重越大。用鼠标或方向键选择格子，查看权重。'],

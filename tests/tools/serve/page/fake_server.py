@@ -209,8 +209,9 @@ class Handler(http.server.BaseHTTPRequestHandler):
         chunks.append({**head, 'choices': [], 'usage': {'prompt_tokens': 5, 'completion_tokens': len(tokens), 'total_tokens': 5 + len(tokens)}})
         self.stream(chunks)
 
-    # A model of two layers with two heads, of which the second layer has experts.
+    # A model of two layers with two heads, of which the second layer has experts. Another model computes something else.
     def inside(self, body):
+        other = body.get('model') == 'grpo_768'
         text = body['prompt'] if 'prompt' in body else body['messages'][0]['content']
         if text == 'long':
             self.send_json(400, {'error': {'message': 'the text has 999 tokens, <b>expected</b> at most 256', 'param': 'prompt'}})
@@ -219,12 +220,14 @@ class Handler(http.server.BaseHTTPRequestHandler):
         if len(body.get('without', [])) > 3:
             self.send_json(400, {'error': {'message': 'without is a list, expected a list of at most 3 objects', 'param': 'without'}})
             return
+        if text == 'split' and other:
+            pieces = pieces[:3]
         position = body.get('positions', [len(pieces) - 1])[0]
-        less = 0.1 * len(body.get('without', []))
+        less = 0.1 * len(body.get('without', [])) + 0.05 * other
         token = lambda i, **facts: {'id': i, 'piece': pieces[i % len(pieces)], **facts}
         def layer(experts):
             facts = {'attention': {'logit': 0.5, 'norm': 1.0, 'residual': 2.0}, 'feed_forward': {'logit': -0.25, 'norm': 2.0, 'residual': 3.0},
-                     'lens': token(0, probability=0.4),
+                     'lens': token(int(other), probability=0.4),
                      'neurons': [{'neuron': 7, **({'expert': 1} if experts else {}), 'activation': -1.5, 'norm': 0.5,
                                   'raises': [token(0, logit=0.75), token(1, logit=-0.5)]}]}
             return {**facts, **({'router': [0.1, 0.9], 'experts': [{'expert': 1, 'weight': 1.0}]} if experts else {})}
@@ -238,7 +241,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
                            'candidates': [token(2, probability=0.5 - less, logit=3.25, sampled=0.75), token(0, probability=0.2, logit=2.0, sampled=0.25),
                                           {'id': 9, 'piece': '', 'probability': 0.1, 'logit': 1.0, 'sampled': 0}],
                            'embedding': {'logit': 2.75, 'norm': 1.0}, 'rest': 0.0, 'layers': [layer(False), layer(True)]}],
-            'attention': [[[[1 / (row + 1)] * (row + 1) for row in range(len(pieces))] for _ in range(2)] for _ in range(2)]})
+            'attention': [[[[1] + [0] * row if other else [1 / (row + 1)] * (row + 1) for row in range(len(pieces))]
+                           for _ in range(2)] for _ in range(2)]})
 
     # -- sending
 

@@ -1188,18 +1188,59 @@ class InsideTest(PageTest):
         self.wait(lambda: self.content('#inside-details h2') == 'At token 0 月')
         self.assertEqual(self.focused(), '0 月')
 
+    def test_two_checkpoints_are_side_by_side(self):
+        self.click('#compare')
+        self.look()
+        self.assertEqual(sorted(request['model'] for request in self.server.requests[-2:]), ['full_sft_768', 'grpo_768'])
+        self.assertEqual([self.text(f'[aria-label="{name} · Inside"] h2') for name in ('full_sft_768', 'grpo_768')],
+                         ['full_sft_768 · At token 3 ↵', 'grpo_768 · At token 3 ↵'])
+        self.assertEqual(self.text('[aria-label="grpo_768 · Inside"] tbody tr'), '␣<b> 3.250 50.0% 45.0% 75.0%')
+        self.find('[aria-label="full_sft_768 · Inside"] .layer summary').click()
+        self.wait(lambda: len(self.all('.map')) == 4)
+        self.assertEqual(self.text('.layer summary'), 'Layer 0: top token 月 40.0% ≠ ⟨e6 b1⟩')
+        self.assertIn('Head 0 differs by 75.0%', self.text('[aria-label="grpo_768 · Inside"] .maps'))
+        self.find('[aria-label="grpo_768 · Inside"] .layer summary').click()
+        self.wait(lambda: len(self.all('.map')) == 0)
+        self.find('[aria-label="grpo_768 · Inside"] .layer summary').click()
+        self.wait(lambda: len(self.all('.map')) == 4)
+        label = 'Switch off grpo_768 · Layer 0 · Head 1'
+        self.find(f'[aria-label="{label}"]').click()
+        self.wait(lambda: self.find(f'[aria-label="{label}"][aria-pressed="true"]'))
+        self.assertEqual([request['without'] for request in self.server.requests[-2:]], [[{'layer': 0, 'head': 1}]] * 2)
+        self.assertEqual(self.focused(), label)
+        self.assertEqual(self.text('[aria-label="grpo_768 · Inside"] tbody tr'), '␣<b> 3.250 45.0% 40.0% 35.0% 75.0%')
+        self.check_appearance()
+        for width, columns in ((390, 1), (1280, 2)):
+            self.set_width(width)
+            self.assertEqual(len({round(look.rect['x']) for look in self.all('.look')}), columns)
+        self.click('#compare')
+        self.assertFalse(self.find('#inside-shown').is_displayed())
+
+    def test_checkpoints_with_other_tokens_are_not_compared(self):
+        self.click('#compare')
+        self.look('split')
+        self.assertEqual(self.text('#inside-error'),
+                         'grpo_768 splits the text into other tokens than full_sft_768, so that they cannot be compared.')
+        self.assertFalse(self.find('#inside-shown').is_displayed())
+
+    def set_width(self, width):
+        self.browser.execute_cdp_cmd('Emulation.setDeviceMetricsOverride',
+                                     {'width': width, 'height': 800, 'deviceScaleFactor': 1, 'mobile': False})
+
+    def check_appearance(self):
+        for theme in ('light', 'dark'):
+            self.script('document.documentElement.dataset.theme = arguments[0]', theme)
+            self.assertEqual(self.faults(), [], theme)
+        for width in (320, 390, 768, 1024, 1920):
+            self.set_width(width)
+            self.assertEqual(self.overflowing(), [], width)
+
     def test_no_fault_and_no_overflow(self):
         self.look()
         self.open_layers()
         self.find('[aria-label="Switch off Layer 0 · Head 1"]').click()
         self.wait(lambda: self.find('#inside-parts').is_displayed())
-        for theme in ('light', 'dark'):
-            self.script('document.documentElement.dataset.theme = arguments[0]', theme)
-            self.assertEqual(self.faults(), [], theme)
-        for width in (320, 390, 768, 1024, 1920):
-            self.browser.execute_cdp_cmd('Emulation.setDeviceMetricsOverride',
-                                         {'width': width, 'height': 800, 'deviceScaleFactor': 1, 'mobile': False})
-            self.assertEqual(self.overflowing(), [], width)
+        self.check_appearance()
         self.browser.execute_cdp_cmd('Emulation.clearDeviceMetricsOverride', {})
         self.click('#language')
         self.wait(lambda: self.content('#inside-details h2') == '词元 3 ↵ 处')
