@@ -9,6 +9,7 @@
 #include <ctime>
 #include <exception>
 #include <filesystem>
+#include <functional>
 #include <limits>
 #include <memory>
 #include <mutex>
@@ -38,6 +39,7 @@
 #include "runtime/generate/generate.h"
 #include "runtime/generate/sampler.h"
 #include "runtime/grammar/gbnf.h"
+#include "runtime/inside/recording.h"
 #include "runtime/json_schema/json_schema.h"
 #include "runtime/json_schema/text_grammar.h"
 #include "runtime/llm/text_queue.h"
@@ -136,6 +138,13 @@ struct minimind_answer {
   AnswerParser parser;
   std::size_t calls = 0;
   std::string json;
+};
+
+struct minimind_recording {
+  Failures failures;
+  Recording recording;
+  std::vector<std::string> names;
+  std::vector<std::vector<std::size_t>> shapes;
 };
 
 std::size_t ModelState::started_texts() const {
@@ -415,6 +424,12 @@ std::unique_ptr<minimind_session> open_session(minimind_model& model, std::size_
   return session;
 }
 
+// Throws Failure unless the weights are still those.
+void check_weights(const ModelState& state, std::size_t weights) {
+  if (weights == state.weights) return;
+  throw Failure(MINIMIND_BUSY, "the weights were replaced while these tokens were computed; call again");
+}
+
 // Runs ids in batches, between which other threads have their turn. Calls use(first, logits) after each: the logits of
 // those of its tokens that are among the last `rows`, and the index of the first of them.
 template <class Use>
@@ -429,9 +444,7 @@ void run_ids(ModelState& state, Context& context, std::span<const std::int32_t> 
     const Matrix<float> logits{storage.data(), wanted, vocab_size};
     {
       const std::lock_guard lock(state.mutex);
-      if (weights.value_or(state.weights) != state.weights) {
-        throw Failure(MINIMIND_BUSY, "the weights were replaced while these tokens were computed; call again");
-      }
+      check_weights(state, weights.value_or(state.weights));
       weights = state.weights;
       state.queue.forward().run(context, ids.subspan(done, count), logits);
     }
@@ -489,6 +502,31 @@ void run_session(minimind_session& handle, std::span<const std::int32_t> ids, st
   }
   const std::lock_guard lock(state.mutex);
   session.in_use = false;
+}
+
+std::unique_ptr<minimind_recording> record_ids(ModelState& state, std::span<const std::int32_t> ids,
+                                               const std::vector<std::string>& patterns,
+                                               std::span<const std::size_t> layers,
+                                               const std::function<void(std::size_t)>& progress) {
+  std::unique_lock lock(state.mutex);
+  const LLM& llm = state.loaded.llm();
+  const std::size_t weights = state.weights;
+  const auto give_others_their_turn = [&](std::size_t done) {
+    lock.unlock();
+    progress(done);
+    lock.lock();
+    check_weights(state, weights);
+  };
+  Recording recording = record(*llm.model, llm.kernels, llm.kv_type, chosen_points(*llm.model, patterns, layers), ids,
+                               give_others_their_turn);
+  std::vector<std::string> names;
+  std::vector<std::vector<std::size_t>> shapes;
+  for (std::size_t i = 0; i < recording.points().size(); ++i) {
+    names.push_back(own_name(llm.config, recording.points()[i].name));
+    shapes.push_back(recording.shape(i));
+  }
+  return std::unique_ptr<minimind_recording>(new minimind_recording{
+      .failures = {}, .recording = std::move(recording), .names = std::move(names), .shapes = std::move(shapes)});
 }
 
 // ---- What a poll returns ----
@@ -771,6 +809,45 @@ minimind_status minimind_score(minimind_model* model, const int32_t* ids, size_t
               check_proceed(proceed, data, first + batch.rows);
             });
   });
+}
+
+minimind_status minimind_trace(minimind_model* model, const int32_t* ids, size_t count, const char* const* patterns,
+                               size_t pattern_count, const size_t* layers, size_t layer_count, minimind_proceed proceed,
+                               void* data, minimind_recording** recording, size_t* recorded) {
+  return guarded(model, [&] {
+    required(recording, "recording") = nullptr;
+    const auto given = input(ids, count, "ids");
+    check_ids(model->state->loaded, given);
+    auto made =
+        record_ids(*model->state, given, texts_of(patterns, pattern_count, "patterns"),
+                   input(layers, layer_count, "layers"), [&](std::size_t done) { check_proceed(proceed, data, done); });
+    if (recorded) *recorded = made->names.size();
+    *recording = made.release();
+  });
+}
+
+minimind_status minimind_recording_point(const minimind_recording* recording, size_t index, minimind_point* point) {
+  return guarded(recording, [&] {
+    if (index >= recording->names.size()) {
+      throw UsageError(fmt::format("index is {}, expected at most {}", index, recording->names.size() - 1));
+    }
+    const Recording& values = recording->recording;
+    write_structure(minimind_point{.size = 0,
+                                   .name = recording->names[index].c_str(),
+                                   .formula = values.points()[index].formula.c_str(),
+                                   .values = values.values(index).data(),
+                                   .shape = recording->shapes[index].data(),
+                                   .rank = recording->shapes[index].size()},
+                    point, "minimind_point");
+  });
+}
+
+void minimind_recording_close(minimind_recording* recording) {
+  delete recording;
+}
+
+const char* minimind_recording_error(const minimind_recording* recording) {
+  return message_of_handle(recording);
 }
 
 void minimind_default_request(minimind_request* request, size_t size) {

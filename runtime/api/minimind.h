@@ -1,8 +1,9 @@
 /* The C interface of minimind.cpp: libminimind.so. README.md, next to this file, has an example.
  *
  * Handles. minimind_open gives a model. A generation is one text that is being written, a session the tokens of one
- * text with their keys and values, an answer the reader of a chat's answer. Generations and sessions keep what they
- * need of their model: it may be closed before them, and its memory is freed with the last of them.
+ * text with their keys and values, an answer the reader of a chat's answer, a recording the values on a text's way
+ * through the model. All but the answer keep what they need of their model: it may be closed before them, and its
+ * memory is freed with the last of them.
  *
  * Results. Every call that can fail returns a minimind_status. If it is not MINIMIND_OK, minimind_..._error(handle)
  * says in one line what was found, what was wanted and what to do; nothing else has changed. A call without a handle
@@ -66,6 +67,7 @@ typedef struct minimind_model minimind_model;
 typedef struct minimind_session minimind_session;
 typedef struct minimind_generation minimind_generation;
 typedef struct minimind_answer minimind_answer;
+typedef struct minimind_recording minimind_recording;
 
 /* ---- Models ---- */
 
@@ -193,6 +195,32 @@ MINIMIND_API minimind_status minimind_logits(minimind_model* model, const int32_
 MINIMIND_API minimind_status minimind_score(minimind_model* model, const int32_t* ids, size_t count,
                                             double* log_probabilities, size_t capacity, minimind_proceed proceed,
                                             void* data);
+
+/* ---- Inside: the values of points, as `minimind trace` writes them; see tools/reference/INSIDE.md ---- */
+
+typedef struct minimind_point {
+  size_t size;         /* sizeof(minimind_point), to be set before minimind_recording_point */
+  const char* name;    /* as a forward hook of PyTorch has it: "model.layers.0.self_attn.q_proj" */
+  const char* formula; /* of the values */
+  const float* values; /* row-major */
+  const size_t* shape; /* [rank]: tokens, then what the formula has of each, such as heads and their values */
+  size_t rank;
+} minimind_point;
+
+/* Runs the ids on one thread and records the points whose names match one of the patterns, such as "layers.*.mlp.*", in
+ * one of the layers; without patterns all points, without layers all of them. *recorded is how many these are; NULL: no
+ * matter. The values may take 2 GiB. `proceed` may be NULL. */
+MINIMIND_API minimind_status minimind_trace(minimind_model* model, const int32_t* ids, size_t count,
+                                            const char* const* patterns, size_t pattern_count, const size_t* layers,
+                                            size_t layer_count, minimind_proceed proceed, void* data,
+                                            minimind_recording** recording, size_t* recorded);
+
+/* A point of a recording, in the order of the equations, 0 <= index < *recorded. What it points to is valid until the
+ * recording is closed. */
+MINIMIND_API minimind_status minimind_recording_point(const minimind_recording* recording, size_t index,
+                                                      minimind_point* point);
+MINIMIND_API void minimind_recording_close(minimind_recording* recording);
+MINIMIND_API const char* minimind_recording_error(const minimind_recording* recording);
 
 /* ---- Generation: texts are written together, step by step ---- */
 

@@ -37,8 +37,8 @@ void add_bias(Values& y, const Values& bias) {
   for (std::size_t i = 0; i < y.size(); ++i) y[i] += bias[i % bias.size()];
 }
 
-// The activations are written here again, with their slopes: those of the kernels round otherwise, and the bytes of
-// calibrated files would change with them.
+// The activations are written here again, with their slopes, and attention below: those of the kernels add and round
+// otherwise, and the bytes of calibrated files would change with them.
 struct Activated {
   float value, slope;
 };

@@ -151,6 +151,16 @@ std::string hugging_face_name(const std::string& name) {
   return result;
 }
 
+std::optional<std::string> nearest_point(const Model& model, const std::string& name) {
+  const std::string given = hugging_face_name(name);
+  std::vector<std::string> names;
+  for (const Point& point : points_of(model)) {
+    if (!given.starts_with(point.name + ".")) names.push_back(point.name);  // the module of what is meant
+  }
+  const auto near = nearest(given, names);
+  return near ? std::optional(own_name(model.config, *near)) : std::nullopt;
+}
+
 bool matches(std::string_view pattern, std::string_view name) {
   std::size_t p = 0, n = 0, star = std::string_view::npos, from = 0;
   while (n < name.size()) {
@@ -177,7 +187,6 @@ std::vector<Point> chosen_points(const Model& model, std::span<const std::string
   }
   std::vector<Point> chosen;
   std::vector<bool> used(patterns.size());
-  std::vector<std::string> names;
   for (Point& point : points_of(model)) {
     const std::string own = own_name(model.config, point.name);
     bool matched = patterns.empty();
@@ -187,16 +196,15 @@ std::vector<Point> chosen_points(const Model& model, std::span<const std::string
         continue;
       matched = used[i] = true;
     }
-    names.push_back(point.name);
     const bool in_layers =
         layers.empty() || (point.layer && std::find(layers.begin(), layers.end(), *point.layer) != layers.end());
     if (matched && in_layers) chosen.push_back(std::move(point));
   }
   for (std::size_t i = 0; i < patterns.size(); ++i) {
     if (used[i]) continue;
-    const auto near = nearest(hugging_face_name(patterns[i]), names);
+    const auto near = nearest_point(model, patterns[i]);
     throw UsageError(fmt::format("no point of the model is {}{}", quote(patterns[i]),
-                                 near ? fmt::format("; did you mean {}?", own_name(model.config, *near)) : ""));
+                                 near ? fmt::format("; did you mean {}?", *near) : ""));
   }
   if (chosen.empty()) throw UsageError("no chosen point is in the chosen layers");
   return chosen;

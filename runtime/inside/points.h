@@ -36,6 +36,9 @@ std::vector<Point> points_of(const Model& model);
 std::string own_name(const Config& config, const std::string& name);
 std::string hugging_face_name(const std::string& name);
 
+// Returns the point that this name is most like, by its own name; nullopt if none is near.
+std::optional<std::string> nearest_point(const Model& model, const std::string& name);
+
 // Returns whether `name` has the form of `pattern`, in which * stands for any text and ? for any character.
 bool matches(std::string_view pattern, std::string_view name);
 

@@ -37,7 +37,7 @@ std::vector<std::int32_t> read_ids(const std::string& text, const std::string& p
 }  // namespace
 
 void write_trace(OutputFile& file, const Recording& recording, const Config& config, const std::string& model,
-                 const std::vector<std::int32_t>& tokens) {
+                 const std::string& sha256, const std::vector<std::int32_t>& tokens) {
   std::vector<StoredTensor> stored;
   std::vector<OutputTensor> tensors;
   nlohmann::ordered_json axes = nlohmann::ordered_json::object();
@@ -56,6 +56,7 @@ void write_trace(OutputFile& file, const Recording& recording, const Config& con
                     {{"format", "pt"},
                      {"tokens", fmt::format("{}", fmt::join(tokens, ","))},
                      {"model", model},
+                     {"sha256", sha256},
                      {"family", std::string(name_of(config.family))},
                      {"axes", dump_json(axes)}});
 }
@@ -73,7 +74,7 @@ Trace read_trace(std::shared_ptr<const InputFile> file) {
                     "\"1,320,402\"",
                     path));
   }
-  Trace trace{path, read_ids(metadata["tokens"], path), metadata["model"]};
+  Trace trace{path, read_ids(metadata["tokens"], path), metadata["model"], metadata["sha256"]};
   if (trace.tokens.empty()) throw Error(fmt::format("{}: is a trace of no tokens, expected at least one", path));
   for (auto& [own, tensor] : tensors) {
     const std::string name = hugging_face_name(own);

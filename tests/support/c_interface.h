@@ -16,10 +16,12 @@ struct Close {
   void operator()(minimind_model* model) const { minimind_close(model); }
   void operator()(minimind_session* session) const { minimind_session_close(session); }
   void operator()(minimind_generation* generation) const { minimind_release(generation); }
+  void operator()(minimind_recording* recording) const { minimind_recording_close(recording); }
 };
 using ModelHandle = std::unique_ptr<minimind_model, Close>;
 using SessionHandle = std::unique_ptr<minimind_session, Close>;
 using GenerationHandle = std::unique_ptr<minimind_generation, Close>;
+using RecordingHandle = std::unique_ptr<minimind_recording, Close>;
 
 inline minimind_model_options options() {
   minimind_model_options options;

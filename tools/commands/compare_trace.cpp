@@ -1,12 +1,15 @@
 #include "tools/commands/compare_trace.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
+#include <optional>
+#include <span>
 #include <vector>
 
+#include "runtime/inside/points.h"
 #include "runtime/inside/trace_difference.h"
 #include "runtime/inside/trace_file.h"
 #include "tools/options/load_llm.h"
@@ -14,8 +17,8 @@
 #include "tools/terminal/progress.h"
 #include "tools/terminal/standard_output.h"
 #include "weights/base/error.h"
-#include "weights/base/suggestion.h"
 #include "weights/base/text.h"
+#include "weights/checkpoint/weights_hash.h"
 #include "weights/io/json_fields.h"
 
 namespace minimind {
@@ -28,6 +31,7 @@ struct TraceResult {
   const Config& config;
   std::vector<PointDifference> differences;
   std::vector<std::string> missing, unknown;
+  std::optional<bool> same_weights;  // nullopt: the trace does not tell
   double tolerance;
 
   std::string name(std::size_t point) const { return own_name(config, recording.points()[point].name); }
@@ -57,11 +61,10 @@ void require_same_tokens(const Trace& trace, const std::vector<std::int32_t>& gi
 // A trace without any point of the model is of something else.
 void require_points(const Trace& trace, const Model& model, const TraceMatch& match) {
   if (!match.in_trace.empty()) return;
-  std::vector<std::string> names;
-  for (const Point& point : match.missing) names.push_back(own_name(model.config, point.name));
-  const auto near = nearest(match.unknown.front(), names);
+  const std::string& unknown = match.unknown.front();
   throw Error(fmt::format("{}: has no point of the model, but {}, expected names such as {}", trace.path,
-                          quote(match.unknown.front()), quote(near.value_or(names.front()))));
+                          quote(unknown),
+                          quote(nearest_point(model, unknown).value_or(own_name(model.config, "model.norm")))));
 }
 
 void require_shapes(const Trace& trace, const Recording& recording, const Config& config,
@@ -84,6 +87,7 @@ OrderedJson as_json(const TraceResult& result, std::size_t tokens) {
          {"token", each.token}});
   }
   OrderedJson json{{"tokens", tokens}, {"points", points}, {"missing", result.missing}, {"unknown", result.unknown}};
+  json["same_weights"] = result.same_weights ? OrderedJson(*result.same_weights) : OrderedJson(nullptr);
   json["first_over"] = nullptr;
   if (const PointDifference* const first = result.first_over()) {
     json["first_over"] = result.name(first->point);
@@ -94,20 +98,26 @@ OrderedJson as_json(const TraceResult& result, std::size_t tokens) {
   return json;
 }
 
+constexpr std::size_t most_names = 3;
+
 void print_names(std::string_view what, const std::vector<std::string>& names) {
   if (names.empty()) return;
-  std::string shown;
-  for (std::size_t i = 0; i < std::min<std::size_t>(names.size(), 3); ++i) shown += (i > 0 ? ", " : "") + names[i];
-  print_output("{} {}: {}{}\n", names.size(), what, shown, names.size() > 3 ? ", ..." : "");
+  const auto shown = std::span(names).first(std::min(names.size(), most_names));
+  print_output("{} {}: {}{}\n", names.size(), what, fmt::join(shown, ", "), names.size() > most_names ? ", ..." : "");
 }
 
-void print_result(const TraceResult& result, const Trace& trace) {
+void print_result(const TraceResult& result, const Trace& trace, const Model& model) {
   for (const PointDifference& each : result.differences) {
     print_output("{:8.2g}  {}{}\n", each.relative, result.name(each.point),
                  each.shape.empty() ? "" : fmt::format(" is {} in the trace", each.shape));
   }
   print_names("points of the model are not in the trace", result.missing);
   print_names("tensors of the trace are no points of the model", result.unknown);
+  for (std::size_t i = 0; i < std::min(result.unknown.size(), most_names); ++i) {
+    const auto near = nearest_point(model, result.unknown[i]);
+    if (near) print_output("    {}: did you mean {}?\n", result.unknown[i], *near);
+  }
+  if (result.same_weights == false) print_output("the trace is of other weights{}\n", model_of(trace));
   const PointDifference* const first = result.first_over();
   if (!first) {
     print_output("max relative difference {:.2g}, within the tolerance of {:g}\n",
@@ -120,7 +130,7 @@ void print_result(const TraceResult& result, const Trace& trace) {
   print_output("first over the tolerance of {:g}: {}, by {:.2g} at token {}\n    {}\n", result.tolerance,
                result.name(first->point), first->relative, first->token,
                result.recording.points()[first->point].formula);
-  if (first->point == 0 && result.recording.points()[0].shown == "embed_tokens") {
+  if (!result.same_weights && first->point == 0 && result.recording.points()[0].shown == "embed_tokens") {
     print_output("the embeddings differ, so the trace may be of another model{}\n", model_of(trace));
   }
 }
@@ -131,7 +141,10 @@ bool compare_trace(const std::string& path, const CheckpointOptions& checkpoint,
                    const TokenOptions& tokens, double tolerance, bool json) {
   const Trace trace = read_trace(open_input(path));
   if (tokens.given) require_same_tokens(trace, tokens.read());
-  const LLM llm = load_llm(checkpoint, run);
+  std::optional<bool> same_weights;
+  const LLM llm = load_llm(checkpoint, run, [&](const Checkpoint& open) {
+    if (!trace.sha256.empty()) same_weights = weights_sha256(open.tensors) == trace.sha256;
+  });
   const auto beyond = std::find_if(trace.tokens.begin(), trace.tokens.end(), [&](std::int32_t token) {
     return token < 0 || static_cast<std::size_t>(token) >= llm.config.vocab_size;
   });
@@ -144,7 +157,8 @@ bool compare_trace(const std::string& path, const CheckpointOptions& checkpoint,
   Progress progress(std::string(translated("compare")), trace.tokens.size(), ProgressUnit::tokens);
   const Recording recording = record(*llm.model, llm.kernels, llm.kv_type, matched.in_trace, trace.tokens,
                                      [&](std::size_t done) { progress.show(done); });
-  TraceResult result{recording, llm.config, differences(trace, recording), {}, std::move(matched.unknown), tolerance};
+  TraceResult result{recording,    llm.config, differences(trace, recording), {}, std::move(matched.unknown),
+                     same_weights, tolerance};
   require_shapes(trace, recording, llm.config, result.differences);
   for (const Point& point : matched.missing) {
     // PyTorch's hooks may not be called for an expert that no token chose.
@@ -153,7 +167,7 @@ bool compare_trace(const std::string& path, const CheckpointOptions& checkpoint,
   if (json) {
     print_output("{}\n", dump_json(as_json(result, trace.tokens.size())));
   } else {
-    print_result(result, trace);
+    print_result(result, trace, *llm.model);
   }
   return result.passed();
 }

@@ -21,6 +21,7 @@
 #include "tools/terminal/progress.h"
 #include "tools/terminal/standard_output.h"
 #include "weights/base/error.h"
+#include "weights/checkpoint/weights_hash.h"
 #include "weights/io/json_fields.h"
 
 namespace minimind {
@@ -149,9 +150,10 @@ void print_table(const Recording& recording, const Config& config) {
 
 int run_trace(const TraceOptions& options) {
   check_options(options);
-  std::string name;
+  std::string name, sha256;
   const LLM llm = load_llm(options.checkpoint, options.run, [&](const Checkpoint& checkpoint) {
     name = std::filesystem::path(checkpoint.path).filename().string();
+    if (!options.output.empty()) sha256 = weights_sha256(checkpoint.tensors);
   });
   const std::vector<Point> points = chosen_points(*llm.model, options);
   if (options.list) {
@@ -173,7 +175,7 @@ int run_trace(const TraceOptions& options) {
   const Recording recording =
       record(*llm.model, llm.kernels, llm.kv_type, points, tokens, [&](std::size_t done) { progress.show(done); });
   if (file) {
-    write_trace(*file, recording, llm.config, name, tokens);
+    write_trace(*file, recording, llm.config, name, sha256, tokens);
     file->commit();
   }
   if (options.json) {

@@ -41,7 +41,7 @@ std::string normalized(std::string_view word) {
 }
 
 std::optional<std::string> nearest(std::string_view given, std::span<const std::string> choices) {
-  constexpr std::size_t longest_word = 40, shortest_prefix = 2, shortest_stem = 4;
+  constexpr std::size_t longest_word = 60, shortest_prefix = 2, shortest_stem = 4;
   const std::string word = normalized(given);
   if (word.empty() || word.size() > longest_word) return std::nullopt;
   std::optional<std::string> best;

@@ -499,6 +499,55 @@ TEST(CInterface, EndsAScoreOnceAFlagIsSet) {
   EXPECT_EQ(score(), MINIMIND_INTERRUPTED);
 }
 
+struct TracePatterns {
+  std::vector<const char*> names{};
+  std::vector<std::size_t> layers{};
+};
+
+RecordingHandle trace(const ModelHandle& model, const Tokens& ids, const TracePatterns& chosen, std::size_t& count,
+                      minimind_status expected = MINIMIND_OK, minimind_proceed proceed = nullptr) {
+  minimind_recording* recording = nullptr;
+  EXPECT_EQ(minimind_trace(model.get(), ids.data(), ids.size(), chosen.names.data(), chosen.names.size(),
+                           chosen.layers.data(), chosen.layers.size(), proceed, nullptr, &recording, &count),
+            expected)
+      << minimind_model_error(model.get());
+  EXPECT_EQ(recording == nullptr, expected != MINIMIND_OK);
+  return RecordingHandle(recording);
+}
+
+TEST(CInterface, RecordsTheValuesOfPoints) {
+  const GoldenCase golden = load_golden("v1-moe");
+  ModelHandle model = open_model(golden.model_path);
+  std::size_t count = 0;
+  const RecordingHandle recording = trace(model, golden.tokens, {.names = {"layers.*.attention.*", "output"}}, count);
+  ASSERT_EQ(count, 19);
+  model.reset();
+  minimind_point point{};
+  point.size = sizeof point;
+  ASSERT_EQ(minimind_recording_point(recording.get(), 0, &point), MINIMIND_OK);
+  EXPECT_STREQ(point.name, "layers.0.attention.wq");
+  EXPECT_STREQ(point.formula, "q = W_q n");
+  ASSERT_EQ(minimind_recording_point(recording.get(), count - 1, &point), MINIMIND_OK);
+  EXPECT_STREQ(point.name, "output");
+  ASSERT_EQ(point.rank, 2);
+  EXPECT_EQ(point.shape[0], golden.tokens.size());
+  EXPECT_EQ(point.shape[1], golden.vocab);
+  EXPECT_NEAR(point.values[golden.vocab + 3], golden.logits[golden.vocab + 3], 1e-4);
+  EXPECT_EQ(minimind_recording_point(recording.get(), count, &point), MINIMIND_BAD_ARGUMENT);
+  EXPECT_STREQ(minimind_recording_error(recording.get()), "index is 19, expected at most 18");
+}
+
+TEST(CInterface, RejectsPointsThatDoNotExistAndIsInterrupted) {
+  const ModelHandle model = open_model(load_golden("v3-dense").model_path);
+  std::size_t count = 0;
+  trace(model, {1}, {.names = {"lm_hed"}}, count, MINIMIND_BAD_ARGUMENT);
+  EXPECT_STREQ(minimind_model_error(model.get()), "no point of the model is 'lm_hed'; did you mean lm_head?");
+  trace(model, {1}, {.names = {}, .layers = {2}}, count, MINIMIND_BAD_ARGUMENT);
+  EXPECT_STREQ(minimind_model_error(model.get()), "layer 2 does not exist, expected 0 to 1");
+  trace(model, {}, {}, count, MINIMIND_BAD_INPUT);
+  trace(model, {1}, {}, count, MINIMIND_INTERRUPTED, [](void*, std::size_t) { return 0; });
+}
+
 TEST(CInterface, MayBeUsedByManyThreads) {
   const GoldenCase golden = load_golden("v3-dense");
   const ModelHandle model = open_model(golden.model_path);

@@ -73,11 +73,12 @@ TEST(Trace, IsReadAsItWasWritten) {
         record(model, kernels::choose(), KvType::f32, points_of(model), golden.tokens, [](std::size_t) {});
     const TemporaryFile path;
     OutputFile file(path.path());
-    write_trace(file, recording, model.config, "a.pth", golden.tokens);
+    write_trace(file, recording, model.config, "a.pth", "abc", golden.tokens);
     file.commit();
     const Trace trace = read_trace(path.open());
     EXPECT_EQ(trace.tokens, golden.tokens);
     EXPECT_EQ(trace.model, "a.pth");
+    EXPECT_EQ(trace.sha256, "abc");
     EXPECT_EQ(trace.own_names.at("lm_head"), own_name(model.config, "lm_head"));
     for (std::size_t i = 0; i < recording.points().size(); ++i) {
       if (recording.values(i).empty()) continue;

@@ -36,6 +36,44 @@ TEST_F(TraceCommand, WritesWhatCompareThenAccepts) {
   EXPECT_NE(compared.out.find("max relative difference 0, within the tolerance of 0.0001"), std::string::npos);
 }
 
+TEST_F(TraceCommand, SaysWhetherTheWeightsAreThoseOfTheTrace) {
+  const GoldenCase golden = load_golden("v3-dense");
+  const std::string trace = " --trace " + path("t.safetensors");
+  ASSERT_EQ(
+      run("trace " + golden.model_path + " --tokens " + joined(golden.tokens) + " -o " + path("t.safetensors")).status,
+      0);
+  EXPECT_EQ(Json::parse(run("compare -q --json " + golden.model_path + trace).out)["same_weights"], true);
+  const std::string other = load_golden("v3-fp32").model_path;
+  EXPECT_EQ(Json::parse(run("compare -q --json " + other + trace).out)["same_weights"], false);
+  const Outcome outcome = run("compare -q " + other + trace);
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_NE(outcome.out.find("the trace is of other weights; it is of 'model.pth'"), std::string::npos) << outcome.out;
+  EXPECT_EQ(
+      Json::parse(run("compare -q --json " + golden.model_path + " --trace " + golden_traces + "v3-dense.safetensors")
+                      .out)["same_weights"],
+      nullptr);
+}
+
+TEST_F(TraceCommand, SuggestsThePointThatATensorMayBe) {
+  const GoldenCase golden = load_golden("v3-dense");
+  std::string trace = read_whole_file(golden_traces + "v3-dense.safetensors");
+  const std::string right = "model.layers.1.post_attention_layernorm.input\"";
+  const std::size_t at = trace.find(right);
+  ASSERT_NE(at, std::string::npos);
+  trace.replace(at, right.size(), "model.layers.1.post_attention_layernorm.inptu\"");
+  const TemporaryFile file(trace);
+  const Outcome outcome = run("compare -q " + golden.model_path + " --trace " + file.path());
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_NE(
+      outcome.out.find("1 points of the model are not in the trace: model.layers.1.post_attention_layernorm.input"),
+      std::string::npos)
+      << outcome.out;
+  EXPECT_NE(outcome.out.find("    model.layers.1.post_attention_layernorm.inptu: did you mean "
+                             "model.layers.1.post_attention_layernorm.input?"),
+            std::string::npos)
+      << outcome.out;
+}
+
 TEST_F(TraceCommand, SummarizesChosenPoints) {
   const Outcome outcome = run("trace -q -p 春 --json --points 'layers.*.mlp.*' --points lm_head --layers 0" + demo);
   ASSERT_EQ(outcome.status, 0) << outcome.err;
@@ -66,6 +104,8 @@ TEST_F(TraceCommand, ListsPointsWithFormulas) {
 
 TEST_F(TraceCommand, RejectsWrongCalls) {
   expect_error(2, "trace -q -p a --points 'model.layers.0.mlp.gate_prj'" + demo,
+               "did you mean model.layers.0.mlp.gate_proj?");
+  expect_error(2, "trace -q -p a --points 'model.layers.0.mlp.gte_prj'" + demo,
                "did you mean model.layers.0.mlp.gate_proj?");
   expect_error(2, "trace -q -p a --layers 6" + demo, "--layers");
   expect_error(2, "trace -q --list -o x" + demo, "--list computes no values for -o");

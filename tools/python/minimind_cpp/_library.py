@@ -146,6 +146,17 @@ class Request(Structure):
     ]
 
 
+class Point(Structure):
+    _fields_ = [
+        ("size", c_size_t),
+        ("name", c_char_p),
+        ("formula", c_char_p),
+        ("values", c_void_p),
+        ("shape", POINTER(c_size_t)),
+        ("rank", c_size_t),
+    ]
+
+
 class Output(Structure):
     _fields_ = [
         ("size", c_size_t),
@@ -195,6 +206,16 @@ SIGNATURES = {
     "proceed_until_set": (c_int, [c_void_p, c_size_t]),
     "logits": (c_int, [c_void_p, POINTER(c_int32), c_size_t, POINTER(c_float), c_size_t, PROCEED, c_void_p]),
     "score": (c_int, [c_void_p, POINTER(c_int32), c_size_t, POINTER(c_double), c_size_t, PROCEED, c_void_p]),
+    "trace": (
+        c_int,
+        [
+            c_void_p, POINTER(c_int32), c_size_t, POINTER(c_char_p), c_size_t, POINTER(c_size_t), c_size_t, PROCEED, c_void_p,
+            POINTER(c_void_p), POINTER(c_size_t),
+        ],
+    ),
+    "recording_point": (c_int, [c_void_p, c_size_t, POINTER(Point)]),
+    "recording_close": (None, [c_void_p]),
+    "recording_error": (c_char_p, [c_void_p]),
     "default_request": (None, [POINTER(Request), c_size_t]),
     "submit": (c_int, [c_void_p, POINTER(Request), POINTER(c_void_p)]),
     "step": (c_int, [c_void_p, POINTER(c_size_t)]),
@@ -258,7 +279,7 @@ def _load() -> ctypes.CDLL:
 
 library = _load()
 
-# Ends logits and scores once a c_int is not 0. A function of Python there would need the GIL, and a thread that asks for it
+# Ends logits, scores and traces once a c_int is not 0. A function of Python there would need the GIL, and a thread that asks for it
 # while the interpreter ends is ended inside of the library, which crashes.
 PROCEED_UNTIL_SET = PROCEED(("minimind_proceed_until_set", library))
 

@@ -44,6 +44,7 @@ from minimind_cpp._arguments import (
 )
 from minimind_cpp._tensors import tensors_of
 from minimind_cpp.completion import Chat, Completion, Stream, Text, logger, reader_of_answer
+from minimind_cpp.recording import Recording
 from minimind_cpp.sampling import SamplingParams
 from minimind_cpp.session import Session
 from minimind_cpp.tokenizer import Tokenizer
@@ -307,7 +308,8 @@ class Model:
         """The logits after each of the ids, float32 [T, vocab_size]."""
         array = id_array(ids, "ids")
         logits = np.empty((len(array), self.vocab_size), np.float32)
-        self._compute(c.library.minimind_logits, array, logits, ctypes.c_float)
+        given = (pointer(array, ctypes.c_int32), len(array), pointer(logits, ctypes.c_float), logits.size)
+        self._compute(lambda model, *proceed: c.library.minimind_logits(model, *given, *proceed))
         return logits
 
     @overload
@@ -323,10 +325,34 @@ class Model:
             return [self.score(each) for each in text]
         ids = id_array(self.tokenizer.encode_prompt(text) if isinstance(text, str) else text, "text")
         scores = np.full(len(ids), np.nan)
-        self._compute(c.library.minimind_score, ids, scores[1:], ctypes.c_double)
+        given = (pointer(ids, ctypes.c_int32), len(ids), pointer(scores[1:], ctypes.c_double), len(scores) - 1)
+        self._compute(lambda model, *proceed: c.library.minimind_score(model, *given, *proceed))
         if not isinstance(text, str):
             return scores
         return scores[len(ids) - len(self.tokenizer.encode(text)) :]
+
+    def trace(
+        self, prompt: "Prompt", points: Union[str, Iterable[str]] = (), layers: Iterable[int] = ()
+    ) -> Dict[str, npt.NDArray[np.float32]]:
+        """What `minimind trace` writes: float32 [tokens, ...] for each point, by the name that a forward hook of PyTorch has.
+
+            model.trace("春天", "layers.*.mlp.*", layers=[0, 3])
+
+        points: patterns of names, all unless given; `minimind trace MODEL --list` shows them with formulas. layers: all unless
+        given. One thread computes, and the values may take 2 GiB. The points of an expert have a row for each token that chose it.
+        """
+        ids, _ = self._read(prompt)
+        given = [points] if isinstance(points, str) else elements(points, "points", "a list of patterns")
+        patterns = [name_bytes(each, "points") for each in given]
+        numbers = [count(each, "layers") for each in elements(layers, "layers", "a list of int")]
+        recording = Recording()
+        chosen = (strings(patterns), len(patterns), (ctypes.c_size_t * len(numbers))(*numbers), len(numbers))
+        self._compute(
+            lambda model, *proceed: c.library.minimind_trace(
+                model, pointer(ids, ctypes.c_int32), len(ids), *chosen, *proceed, *recording.outputs()
+            )
+        )
+        return recording.arrays()
 
     def session(self, capacity: int = 0) -> Session:
         """An empty session for up to `capacity` tokens; 0: the context length."""
@@ -357,19 +383,15 @@ class Model:
             self._check(replace(model, *arguments))
             self.weights += 1
 
-    def _compute(self, function: Any, ids: npt.NDArray[np.int32], output: npt.NDArray[Any], element: Any) -> None:
-        """Calls minimind_logits or minimind_score on another thread, so that this one can be interrupted by Ctrl-C."""
+    def _compute(self, call: Callable[..., int]) -> None:
+        """Calls call(model, proceed, data) on another thread, so that this one can be interrupted by Ctrl-C."""
         stop = ctypes.c_int(0)
         failures: List[BaseException] = []
 
         def compute() -> None:
             try:
                 with self._use() as model:
-                    status = function(
-                        model, pointer(ids, ctypes.c_int32), len(ids), pointer(output, element), output.size,
-                        c.PROCEED_UNTIL_SET, ctypes.byref(stop),
-                    )  # fmt: skip
-                    self._check(status)
+                    self._check(call(model, c.PROCEED_UNTIL_SET, ctypes.byref(stop)))
             except BaseException as error:
                 failures.append(error)
 

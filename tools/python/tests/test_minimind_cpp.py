@@ -195,6 +195,27 @@ class Demo(unittest.TestCase):
         both = self.model.score(["春天来了", "山"])
         np.testing.assert_array_equal(both[0], scores)
 
+    def test_a_trace_has_the_values_of_the_program(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = pathlib.Path(folder) / "t.safetensors"
+            program("trace", "-q", "-m", str(DEMO), "-p", "春天", "--points", "layers.*.self_attn.*", "--layers", "0,3", "-o", str(file))
+            content = file.read_bytes()
+        header_end = 8 + int.from_bytes(content[:8], "little")
+        tensors = json.loads(content[8:header_end])
+        del tensors["__metadata__"]
+        model = Model(DEMO)
+        arrays = model.trace("春天", "layers.*.self_attn.*", layers=[0, 3])
+        del model
+        gc.collect()
+        self.assertEqual(set(arrays), set(tensors))
+        for name, array in arrays.items():
+            begin, end = tensors[name]["data_offsets"]
+            self.assertEqual(list(array.shape), tensors[name]["shape"])
+            self.assertEqual(array.tobytes(), content[header_end + begin : header_end + end], name)
+        with self.assertRaisesRegex(ValueError, "did you mean lm_head?"):
+            self.model.trace([1], "lm_hed")
+        self.assertEqual(self.model.trace([1, 2], ["lm_head"])["lm_head"].tobytes(), self.model.logits([1, 2]).tobytes())
+
     def test_rollouts_have_the_log_probabilities_of_their_tokens(self):
         prompt = self.model.tokenizer.encode("春天")
         completions = self.model.generate_batch([prompt], SamplingParams(n=4, logprobs=2, max_tokens=10, seed=3))

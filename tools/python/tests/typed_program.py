@@ -48,7 +48,8 @@ def main() -> None:
         logits: npt.NDArray[np.float32] = model.logits([1, 2])
         scores: npt.NDArray[np.float64] = model.score("abc")
         both: list[npt.NDArray[np.float64]] = model.score(["a", "b"])
-        print(logits, scores, both)
+        values: npt.NDArray[np.float32] = model.trace("abc", points="layers.*.mlp.*", layers=[0])["model.layers.0.mlp.gate_proj"]
+        print(logits, scores, both, values)
         tokenizer: Tokenizer = model.tokenizer
         ids: list[int] = tokenizer.encode("a")
         text = tokenizer.apply_chat_template(messages, tokenize=False)
