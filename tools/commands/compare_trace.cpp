@@ -4,6 +4,7 @@
 
 #include <algorithm>
 #include <cmath>
+#include <limits>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <span>
@@ -26,6 +27,8 @@ namespace {
 
 using OrderedJson = nlohmann::ordered_json;
 
+constexpr double clear_growth = 5;
+
 struct TraceResult {
   const Recording& recording;
   const Config& config;
@@ -41,6 +44,16 @@ struct TraceResult {
                                     [&](const PointDifference& each) { return each.relative > tolerance; });
     return found == differences.end() ? nullptr : &*found;
   }
+  // The first point that differs clearly more than all before it. Rounding grows by less from point to point.
+  const PointDifference* first_jump() const {
+    double most = std::numeric_limits<float>::epsilon();
+    for (const PointDifference& each : differences) {
+      if (each.relative > clear_growth * most) return &each;
+      most = std::max(most, each.relative);
+    }
+    return nullptr;
+  }
+
   bool passed() const { return !first_over() && unknown.empty(); }
 };
 
@@ -78,7 +91,22 @@ void require_shapes(const Trace& trace, const Recording& recording, const Config
   }
 }
 
-OrderedJson as_json(const TraceResult& result, std::size_t tokens) {
+// The points between this one and the one before it in the trace, which the trace lacks. Those of experts do not count.
+std::vector<Point> lacking_before(const std::string& name, const Trace& trace, const Model& model) {
+  std::vector<Point> lacking;
+  for (Point& point : points_of(model)) {
+    if (point.name == name) break;
+    if (point.expert) continue;
+    if (trace.tensors.contains(point.name)) {
+      lacking.clear();
+    } else {
+      lacking.push_back(std::move(point));
+    }
+  }
+  return lacking;
+}
+
+OrderedJson as_json(const TraceResult& result, const Trace& trace, const Model& model) {
   OrderedJson points = OrderedJson::array();
   for (const PointDifference& each : result.differences) {
     points.push_back(
@@ -86,13 +114,20 @@ OrderedJson as_json(const TraceResult& result, std::size_t tokens) {
          {"difference", std::isfinite(each.relative) ? OrderedJson(each.relative) : OrderedJson("infinite")},
          {"token", each.token}});
   }
-  OrderedJson json{{"tokens", tokens}, {"points", points}, {"missing", result.missing}, {"unknown", result.unknown}};
+  OrderedJson json{
+      {"tokens", trace.tokens.size()}, {"points", points}, {"missing", result.missing}, {"unknown", result.unknown}};
   json["same_weights"] = result.same_weights ? OrderedJson(*result.same_weights) : OrderedJson(nullptr);
   json["first_over"] = nullptr;
   if (const PointDifference* const first = result.first_over()) {
     json["first_over"] = result.name(first->point);
     json["formula"] = result.recording.points()[first->point].formula;
+    json["lacking_before"] = OrderedJson::array();
+    for (const Point& point : lacking_before(result.recording.points()[first->point].name, trace, model)) {
+      json["lacking_before"].push_back(own_name(result.config, point.name));
+    }
   }
+  const PointDifference* const jump = result.first_jump();
+  json["first_jump"] = jump ? OrderedJson(result.name(jump->point)) : OrderedJson(nullptr);
   json["tolerance"] = result.tolerance;
   json["passed"] = result.passed();
   return json;
@@ -104,6 +139,27 @@ void print_names(std::string_view what, const std::vector<std::string>& names) {
   if (names.empty()) return;
   const auto shown = std::span(names).first(std::min(names.size(), most_names));
   print_output("{} {}: {}{}\n", names.size(), what, fmt::join(shown, ", "), names.size() > most_names ? ", ..." : "");
+}
+
+// An error that is small at first may be over the tolerance only where later layers have made it larger.
+void print_jump(const TraceResult& result) {
+  const PointDifference* const jump = result.first_jump();
+  if (!jump || jump == result.first_over()) return;
+  print_output("the difference jumps at {}, to {:.2g}\n    {}\n", result.name(jump->point), jump->relative,
+               result.recording.points()[jump->point].formula);
+}
+
+void print_first_over(const TraceResult& result, const Trace& trace, const Model& model) {
+  const PointDifference& first = *result.first_over();
+  const Point& point = result.recording.points()[first.point];
+  print_output("first over the tolerance of {:g}: {}, by {:.2g} at token {}\n    {}\n", result.tolerance,
+               result.name(first.point), first.relative, first.token, point.formula);
+  const std::vector<Point> lacking = lacking_before(point.name, trace, model);
+  if (!lacking.empty()) print_output("the cause may also be at a point before it that the trace lacks:\n");
+  for (const Point& each : lacking) print_output("    {}: {}\n", own_name(result.config, each.name), each.formula);
+  if (!result.same_weights && point.shown == "embed_tokens") {
+    print_output("the embeddings differ, so the trace may be of another model{}\n", model_of(trace));
+  }
 }
 
 void print_result(const TraceResult& result, const Trace& trace, const Model& model) {
@@ -118,21 +174,16 @@ void print_result(const TraceResult& result, const Trace& trace, const Model& mo
     if (near) print_output("    {}: did you mean {}?\n", result.unknown[i], *near);
   }
   if (result.same_weights == false) print_output("the trace is of other weights{}\n", model_of(trace));
-  const PointDifference* const first = result.first_over();
-  if (!first) {
+  if (!result.first_over()) {
     print_output("max relative difference {:.2g}, within the tolerance of {:g}\n",
                  std::max_element(result.differences.begin(), result.differences.end(),
                                   [](const auto& a, const auto& b) { return a.relative < b.relative; })
                      ->relative,
                  result.tolerance);
-    return;
+  } else {
+    print_first_over(result, trace, model);
   }
-  print_output("first over the tolerance of {:g}: {}, by {:.2g} at token {}\n    {}\n", result.tolerance,
-               result.name(first->point), first->relative, first->token,
-               result.recording.points()[first->point].formula);
-  if (!result.same_weights && first->point == 0 && result.recording.points()[0].shown == "embed_tokens") {
-    print_output("the embeddings differ, so the trace may be of another model{}\n", model_of(trace));
-  }
+  print_jump(result);
 }
 
 }  // namespace
@@ -165,7 +216,7 @@ bool compare_trace(const std::string& path, const CheckpointOptions& checkpoint,
     if (!point.expert) result.missing.push_back(own_name(llm.config, point.name));
   }
   if (json) {
-    print_output("{}\n", dump_json(as_json(result, trace.tokens.size())));
+    print_output("{}\n", dump_json(as_json(result, trace, *llm.model)));
   } else {
     print_result(result, trace, *llm.model);
   }

@@ -1,4 +1,5 @@
 #include <algorithm>
+#include <cstring>
 #include <nlohmann/json.hpp>
 
 #include "runtime/inside/trace_file.h"
@@ -10,6 +11,14 @@ namespace {
 using Json = nlohmann::json;
 
 const std::string golden_traces = MINIMIND_SOURCE_DIR "/tests/golden_traces/";
+
+// A golden trace with another name, of the same length, for a point.
+std::string with_name(const std::string& trace_name, const std::string& name, const std::string& other) {
+  std::string trace = read_whole_file(golden_traces + trace_name + ".safetensors");
+  const std::size_t at = trace.find('"' + name + '"');
+  EXPECT_NE(at, std::string::npos);
+  return trace.replace(at + 1, name.size(), other);
+}
 
 class TraceCommand : public Cli {
  protected:
@@ -56,12 +65,8 @@ TEST_F(TraceCommand, SaysWhetherTheWeightsAreThoseOfTheTrace) {
 
 TEST_F(TraceCommand, SuggestsThePointThatATensorMayBe) {
   const GoldenCase golden = load_golden("v3-dense");
-  std::string trace = read_whole_file(golden_traces + "v3-dense.safetensors");
-  const std::string right = "model.layers.1.post_attention_layernorm.input\"";
-  const std::size_t at = trace.find(right);
-  ASSERT_NE(at, std::string::npos);
-  trace.replace(at, right.size(), "model.layers.1.post_attention_layernorm.inptu\"");
-  const TemporaryFile file(trace);
+  const TemporaryFile file(with_name("v3-dense", "model.layers.1.post_attention_layernorm.input",
+                                     "model.layers.1.post_attention_layernorm.inptu"));
   const Outcome outcome = run("compare -q " + golden.model_path + " --trace " + file.path());
   EXPECT_EQ(outcome.status, 1);
   EXPECT_NE(
@@ -70,6 +75,45 @@ TEST_F(TraceCommand, SuggestsThePointThatATensorMayBe) {
       << outcome.out;
   EXPECT_NE(outcome.out.find("    model.layers.1.post_attention_layernorm.inptu: did you mean "
                              "model.layers.1.post_attention_layernorm.input?"),
+            std::string::npos)
+      << outcome.out;
+}
+
+TEST_F(TraceCommand, ListsThePointsThatTheTraceLacksBeforeTheFirstThatDiffers) {
+  const std::string trace =
+      with_name("changed-activation", "model.layers.0.mlp.down_proj.input", "model.layers.0.mlp.down_proj.inptu");
+  const TemporaryFile file(trace);
+  const std::string call = "compare -q " + load_golden("v3-dense").model_path + " --trace " + file.path();
+  const Outcome outcome = run(call);
+  EXPECT_NE(outcome.out.find("first over the tolerance of 0.0001: model.layers.0.mlp.down_proj, by "),
+            std::string::npos);
+  EXPECT_NE(outcome.out.find("the cause may also be at a point before it that the trace lacks:\n"
+                             "    model.layers.0.mlp.down_proj.input: h = silu(g) * u\n"),
+            std::string::npos)
+      << outcome.out;
+  EXPECT_EQ(Json::parse(run(call + " --json").out)["lacking_before"], Json({"model.layers.0.mlp.down_proj.input"}));
+}
+
+TEST_F(TraceCommand, NamesAPointWhoseDifferenceJumpsBelowTheTolerance) {
+  std::string trace = read_whole_file(golden_traces + "v3-dense.safetensors");
+  const std::string call = "compare -q " + load_golden("v3-dense").model_path + " --trace ";
+  EXPECT_EQ(Json::parse(run(call + golden_traces + "v3-dense.safetensors --json").out)["first_jump"], nullptr);
+  std::uint64_t header_size = 0;
+  std::memcpy(&header_size, trace.data(), sizeof header_size);
+  const Json header = Json::parse(trace.substr(sizeof header_size, header_size));
+  const Json& place = header["model.layers.1.self_attn.q_norm"]["data_offsets"];
+  for (std::size_t at = place[0]; at < place[1]; at += sizeof(float)) {
+    float value = 0;
+    char* const bytes = trace.data() + sizeof header_size + header_size + at;
+    std::memcpy(&value, bytes, sizeof value);
+    value *= 1 + 2e-5f;
+    std::memcpy(bytes, &value, sizeof value);
+  }
+  const TemporaryFile file(trace);
+  const Outcome outcome = run(call + file.path());
+  EXPECT_EQ(outcome.status, 0);
+  EXPECT_NE(outcome.out.find("within the tolerance of 0.0001\nthe difference jumps at model.layers.1.self_attn.q_norm, "
+                             "to 2e-05\n    q = x / sqrt(mean(x²) + eps) * weight of each head\n"),
             std::string::npos)
       << outcome.out;
 }
