@@ -336,6 +336,32 @@ MarkedText chat_prompt(const LoadedModel& loaded, std::string_view messages, std
   return render_prompt(loaded.chat_template(), settings, conversation.messages, true);
 }
 
+// Minus infinity becomes the least number, because the sampler takes infinite logits for those of corrupt weights.
+std::span<const float> check_processed(std::span<float> logits) {
+  bool any = false;
+  for (float& logit : logits) {
+    if (std::isnan(logit) || logit == std::numeric_limits<float>::infinity()) {
+      throw Error(fmt::format("process_logits wrote {}, expected numbers or minus infinity", logit));
+    }
+    any |= std::isfinite(logit);
+    logit = std::max(logit, std::numeric_limits<float>::lowest());
+  }
+  if (!any) throw Error("process_logits excludes every token, expected one that may follow");
+  return logits;
+}
+
+decltype(GenerateOptions::process) process_of(const minimind_request& request) {
+  if (!request.process_logits) return nullptr;
+  return [process = request.process_logits, data = request.process_data, processed = std::vector<float>()](
+             std::span<const std::int32_t> ids, std::span<const float> logits) mutable {
+    processed.assign(logits.begin(), logits.end());
+    if (process(data, ids.data(), ids.size(), processed.data(), processed.size()) == 0) {
+      throw Error("process_logits returned 0: it failed");
+    }
+    return check_processed(processed);
+  };
+}
+
 void read_task(const minimind_request& request, const LoadedModel& loaded, GenerationTask& task, std::string& notes) {
   task.prompt = prompt_of(request, loaded);
   const std::size_t positions = request.session ? request.session->session->context.capacity() : loaded.llm().positions;
@@ -365,6 +391,7 @@ void read_task(const minimind_request& request, const LoadedModel& loaded, Gener
                                  loaded.config().vocab_size));
   }
   if (request.log_probabilities) options.scores = request.top_count;
+  options.process = process_of(request);
 }
 
 // Gives the text of a handle to the queue, which reports to the handle.

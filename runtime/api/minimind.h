@@ -229,6 +229,11 @@ typedef struct minimind_logit_bias {
   double bias; /* is added to the logit; minus infinity bans the token */
 } minimind_logit_bias;
 
+/* Changes the logits [vocab_size] from which the token after these ids, of the prompt and the text, is sampled; minus
+ * infinity bans a token. Returns 0 to end the text with an error. It is called by minimind_step, once for each token of
+ * each text, while the model waits: it must not compute with the model. */
+typedef int (*minimind_process)(void* data, const int32_t* ids, size_t count, float* logits, size_t vocab_size);
+
 typedef struct minimind_request {
   size_t size;
   const int32_t* ids; /* the prompt, or */
@@ -262,6 +267,8 @@ typedef struct minimind_request {
   size_t regex_size;
   const char* const* choices; /* is one of these */
   size_t choice_count;
+  minimind_process process_logits; /* NULL: nothing changes them */
+  void* process_data;              /* the first argument of process_logits */
 } minimind_request;
 
 MINIMIND_API void minimind_default_request(minimind_request* request, size_t size);

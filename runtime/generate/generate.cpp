@@ -220,9 +220,9 @@ bool Generation::sample(std::span<const float> logits) {
   if (room() == 0) return end(FinishReason::length);
   if (interrupted_) return end(FinishReason::interrupted);
   if (constraint_ && constraint_->finished()) return end(FinishReason::stop);
-  const std::int32_t token =
-      sampler_->sample(logits, constraint_ ? constraint_->allowed() : std::span<const std::uint8_t>(),
-                       dry_ ? dry_->penalties() : std::span<const LogitBias>());
+  const std::int32_t token = sampler_->sample(options_.process ? options_.process(tokens_, logits) : logits,
+                                              constraint_ ? constraint_->allowed() : std::span<const std::uint8_t>(),
+                                              dry_ ? dry_->penalties() : std::span<const LogitBias>());
   sampler_->accept(token);
   if (dry_) dry_->accept(token);
   tokens_.push_back(token);

@@ -100,7 +100,9 @@ struct GenerateOptions {
   std::vector<std::string> stop;          // any of them ends the text and is not part of it
   std::vector<std::int32_t> text_tokens;  // special tokens that are part of the text all the same
   SamplingOptions sampling;
-  MakeConstraint constraint;          // of the text; empty: any token may follow
+  MakeConstraint constraint;  // of the text; empty: any token may follow
+  // Returns the logits from which the token after these is sampled, valid until the next call; empty: the model's.
+  std::function<std::span<const float>(std::span<const std::int32_t> tokens, std::span<const float> logits)> process;
   Drafter* drafter = nullptr;         // guesses tokens, which changes nothing but the speed; null: none
   std::size_t draft_tokens = 0;       // the most that are drafted at once; fewer than forward.max_tokens()
   std::optional<std::size_t> scores;  // score every token, with this many alternatives; std::nullopt: none

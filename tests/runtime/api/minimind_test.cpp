@@ -229,6 +229,54 @@ TEST(CInterface, AStopTokenEndsATextOnceItHasItsLeastTokens) {
   EXPECT_EQ(minimind_submit(model.get(), &request, &generation), MINIMIND_BAD_ARGUMENT);
 }
 
+// Bans all tokens but the one that has the number of ids before it, which it counts.
+int count_ids(void* data, const std::int32_t*, std::size_t count, float* logits, std::size_t vocab_size) {
+  std::fill_n(logits, vocab_size, -INFINITY);
+  logits[count] = 0;
+  return ++*static_cast<int*>(data) < 4;
+}
+
+TEST(CInterface, SamplesFromTheLogitsThatTheCallersFunctionChanges) {
+  const GoldenCase golden = load_golden("v3-dense");
+  const ModelHandle model = open_model(golden.model_path);
+  const Tokens prompt{5, 6};
+  int calls = 0;
+  minimind_request request = greedy_request(prompt, 3);
+  request.process_logits = count_ids;
+  request.process_data = &calls;
+  EXPECT_EQ(run_one(model, request).ids, (Tokens{2, 3, 4}));
+  const GenerationHandle failing = submit(model, request);
+  std::size_t texts = 1;
+  while (texts > 0) ASSERT_EQ(minimind_step(model.get(), &texts), MINIMIND_OK);
+  minimind_output output{};
+  output.size = sizeof output;
+  EXPECT_EQ(minimind_poll(failing.get(), &output), MINIMIND_BAD_INPUT);
+  EXPECT_STREQ(minimind_generation_error(failing.get()), "process_logits returned 0: it failed");
+}
+
+TEST(CInterface, RejectsProcessedLogitsThatNoTokenCanBeSampledFrom) {
+  const ModelHandle model = open_model(load_golden("v3-dense").model_path);
+  const Tokens prompt{5};
+  minimind_request request = greedy_request(prompt, 3);
+  float value = NAN;
+  request.process_data = &value;
+  request.process_logits = [](void* data, const std::int32_t*, std::size_t, float* logits, std::size_t count) {
+    std::fill_n(logits, count, *static_cast<float*>(data));
+    return 1;
+  };
+  minimind_output output{};
+  output.size = sizeof output;
+  for (const auto& [number, message] :
+       {std::pair(NAN, "process_logits wrote nan, expected numbers or minus infinity"),
+        std::pair(-INFINITY, "process_logits excludes every token, expected one that may follow")}) {
+    value = number;
+    const GenerationHandle text = submit(model, request);
+    ASSERT_EQ(minimind_step(model.get(), nullptr), MINIMIND_OK);
+    EXPECT_EQ(minimind_poll(text.get(), &output), MINIMIND_BAD_INPUT);
+    EXPECT_STREQ(minimind_generation_error(text.get()), message);
+  }
+}
+
 TEST(CInterface, EndsACancelledTextAndDropsAReleasedOne) {
   const GoldenCase golden = load_golden("v3-dense");
   const ModelHandle model = open_model(golden.model_path);

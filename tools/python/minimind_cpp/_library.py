@@ -102,6 +102,9 @@ class LogitBias(ctypes.Structure):
     _fields_ = [("token", c_int32), ("bias", c_double)]
 
 
+PROCESS = ctypes.CFUNCTYPE(c_int, c_void_p, POINTER(c_int32), c_size_t, POINTER(c_float), c_size_t)
+
+
 class Request(Structure):
     _fields_ = [
         ("size", c_size_t),
@@ -143,6 +146,8 @@ class Request(Structure):
         ("regex_size", c_size_t),
         ("choices", POINTER(c_char_p)),
         ("choice_count", c_size_t),
+        ("process_logits", PROCESS),
+        ("process_data", c_void_p),
     ]
 
 

@@ -33,6 +33,7 @@ import numpy as np
 import numpy.typing as npt
 
 from minimind_cpp import _library as c
+from minimind_cpp.processor import Processor
 
 if TYPE_CHECKING:
     from minimind_cpp.model import Model
@@ -116,6 +117,7 @@ class Text:
 
     def __init__(self, model: "Model", index: int, reader: Union["_Answer", "_PlainAnswer", None]) -> None:
         self.model, self.index, self.reader = model, index, reader
+        self.processor: Optional[Processor] = None
         self.pointer = ctypes.c_void_p()
         self.finish = c.RUNNING
         self.prompt_tokens = 0
@@ -139,7 +141,8 @@ class Text:
         with self.model._use():
             status = c.library.minimind_poll(self.pointer, ctypes.byref(output))
             if status != c.OK:
-                raise c.exception_of(status, c.library.minimind_generation_error(self.pointer))
+                failure = self.processor and self.processor.failure
+                raise failure or c.exception_of(status, c.library.minimind_generation_error(self.pointer))
             piece = self._take(output)
         self.pieces.append(piece)
         if self.ended:

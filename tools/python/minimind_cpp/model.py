@@ -44,6 +44,7 @@ from minimind_cpp._arguments import (
 )
 from minimind_cpp._tensors import tensors_of
 from minimind_cpp.completion import Chat, Completion, Stream, Text, logger, reader_of_answer
+from minimind_cpp.processor import Processor
 from minimind_cpp.recording import Recording
 from minimind_cpp.sampling import SamplingParams
 from minimind_cpp.session import Session
@@ -63,7 +64,7 @@ class Model:
         with Model("out/full_sft_768.pth", lora=["lora_medical_768.pth:0.8"], type="q8_0") as model:
             print(model.generate("秦始皇的功绩包括", SamplingParams(temperature=0)).text)
 
-    lora: "FILE" or "FILE:SCALE". type: how the weights are held, e.g. "f16", "q8_0" or "q4_k"; an error about another names all.
+    lora: "FILE" or "FILE:SCALE". loras: such files by names, for `with_lora`. type: how the weights are held, e.g. "f16", "q8_0" or "q4_k"; an error about another names all.
     As stored unless given, which is exact. kv_type: of keys and values, "f32", "f16" or "q8_0". parallel: how many texts are
     written at once; others wait. kv_memory: bytes that keys and values of all texts may take; half of the free memory unless
     given. session_files: sessions can be saved and loaded, for which opening reads all weights once more.
@@ -78,6 +79,7 @@ class Model:
         path: Optional["Path"] = None,
         *,
         lora: Iterable[str] = (),
+        loras: Optional[Mapping[str, str]] = None,
         type: Optional[str] = None,
         kv_type: Optional[str] = None,
         compute: Optional[str] = None,
@@ -94,16 +96,22 @@ class Model:
         kv_memory: Optional[int] = None,
         session_files: bool = False,
     ) -> None:
+        same = {name: value for name, value in locals().items() if name not in ("self", "path", "lora", "loras")}
         self._pointer = ctypes.c_void_p()
         self._process = os.getpid()
-        self._lock = threading.Lock()
+        self._path: Optional["Path"] = c.DEMO if path is None else path
+        self._loras = dict(loras or {})
+        self._with_loras: Dict[str, Model] = {}
+        self._lock, self._lora_lock = threading.Lock(), threading.Lock()
         self._users = 0
         self._closed = False
         self._parallel = count(parallel, "parallel", 1, 255)
         options = c.ModelOptions()
         c.library.minimind_default_model_options(ctypes.byref(options), ctypes.sizeof(options))
         files = [lora] if isinstance(lora, str) else elements(lora, "lora", 'a list of "FILE" or "FILE:SCALE"')
+        files = list(files)
         names = [path_bytes(name, "lora") for name in files]
+        self._files, self._same = files, same
         options.loras, options.lora_count = strings(names), len(names)
         texts = {"type": type, "kv_type": kv_type, "compute": compute, "rope_scaling": rope_scaling}
         paths = {"tokenizer": tokenizer, "config": config, "chat_template": chat_template}
@@ -123,7 +131,7 @@ class Model:
         options.session_files = bool(session_files)
         error = c.Error()
         status = c.library.minimind_open(
-            path_bytes(c.DEMO if path is None else path, "path"), ctypes.byref(options), ctypes.byref(self._pointer), ctypes.byref(error)
+            path_bytes(self._path, "path"), ctypes.byref(options), ctypes.byref(self._pointer), ctypes.byref(error)
         )
         if status != c.OK:
             raise c.exception_of(status, error.message)
@@ -150,6 +158,7 @@ class Model:
         """Frees the memory, once calls of other threads have returned. Later calls raise ValueError."""
         if self._process != os.getpid():
             return
+        self._with_loras.clear()
         with self._lock:
             self._closed = True
             is_last = self._users == 0
@@ -354,6 +363,18 @@ class Model:
         )
         return recording.arrays()
 
+    def with_lora(self, name: str) -> "Model":
+        """The model with one of its `loras`, which has weights of its own. It is opened when it is first asked for, and again
+        after `reload`."""
+        if name not in self._loras:
+            raise ValueError(f"lora {name!r} is unknown, expected {' or '.join(self._loras) or 'none: the model has no loras'}")
+        with self._use(), self._lora_lock:
+            if self._path is None:
+                raise RuntimeError("the weights are those of load_state_dict, expected those of a checkpoint, to which a LoRA is added")
+            if name not in self._with_loras:
+                self._with_loras[name] = Model(self._path, lora=[*self._files, self._loras[name]], **self._same)
+            return self._with_loras[name]
+
     def session(self, capacity: int = 0) -> Session:
         """An empty session for up to `capacity` tokens; 0: the context length."""
         return Session(self, capacity)
@@ -364,7 +385,7 @@ class Model:
         Raises RuntimeError while texts are being written, unless these are to be kept: they go on with the new weights after
         the keys and values of the old ones, and Completion.weights tells their tokens apart.
         """
-        self._replace(keep_texts, c.library.minimind_reload, path_bytes(path, "path"))
+        self._replace(keep_texts, path, c.library.minimind_reload, path_bytes(path, "path"))
         self._log_notes(self._facts())
 
     def load_state_dict(self, state_dict: Mapping[str, Any], *, keep_texts: bool = False) -> None:
@@ -374,14 +395,17 @@ class Model:
         the model was opened with are not added again. An adapter of PEFT must be merged: call merge_adapter() first.
         """
         tensors, owners = tensors_of(state_dict)
-        self._replace(keep_texts, c.library.minimind_load_tensors, tensors, len(tensors))
+        self._replace(keep_texts, None, c.library.minimind_load_tensors, tensors, len(tensors))
         del owners
 
-    def _replace(self, keep_texts: bool, replace: Callable[..., int], *arguments: Any) -> None:
+    def _replace(self, keep_texts: bool, path: Optional["Path"], replace: Callable[..., int], *arguments: Any) -> None:
         with self._use() as model:
             self._check(c.library.minimind_keep_texts(model, keep_texts))
             self._check(replace(model, *arguments))
             self.weights += 1
+        with self._lora_lock:
+            self._path = path
+            self._with_loras.clear()
 
     def _compute(self, call: Callable[..., int]) -> None:
         """Calls call(model, proceed, data) on another thread, so that this one can be interrupted by Ctrl-C."""
@@ -464,6 +488,9 @@ class Model:
         request.chat = rendered is not None
         request.session = session._pointer if session else None
         text = Text(self, index, None if rendered is None else reader_of_answer(rendered, params.constrains))
+        if params.logits_processor is not None:
+            text.processor = Processor(params.logits_processor)
+            request.process_logits = text.processor.callback
         with self._use() as model:
             self._check(c.library.minimind_submit(model, ctypes.byref(request), ctypes.byref(text.pointer)))
         return text

@@ -4,7 +4,10 @@ from __future__ import annotations
 
 import ctypes
 from dataclasses import dataclass, field
-from typing import Any, Mapping, Optional, Sequence, Union
+from typing import Any, Callable, Mapping, Optional, Sequence, Union
+
+import numpy as np
+import numpy.typing as npt
 
 from minimind_cpp import _library as c
 from minimind_cpp._arguments import count, elements, id_array, json_bytes, name_bytes, number, strings, text_bytes
@@ -49,6 +52,9 @@ class SamplingParams:
     regex: Optional[str] = None  # that the whole text matches
     choice: Optional[Sequence[str]] = None  # texts of which it is one
     json_schema: Union[str, Mapping[str, Any], type, None] = None  # JSON, or a class of Pydantic
+    # Returns the logits from which a token is sampled: f(ids, logits) of the prompt and the text so far, int32 [T] and float32
+    # [vocab_size], which it may change; -inf bans a token. It must not use the model.
+    logits_processor: Optional[Callable[[npt.NDArray[np.int32], npt.NDArray[np.float32]], npt.NDArray[np.float32]]] = None
     logprobs: Optional[int] = None  # log-probabilities of each token and of so many of the most likely ones; None: none
 
     def __post_init__(self) -> None:
@@ -63,6 +69,8 @@ class SamplingParams:
             count(self.logprobs, "logprobs")
         if not isinstance(self.ignore_eos, bool):
             raise TypeError(f"ignore_eos is of type {type(self.ignore_eos).__name__}, expected bool")
+        if self.logits_processor is not None and not callable(self.logits_processor):
+            raise TypeError(f"logits_processor is of type {type(self.logits_processor).__name__}, expected a function")
         self._request(0)
 
     @property

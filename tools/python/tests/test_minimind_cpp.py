@@ -124,6 +124,41 @@ class Demo(unittest.TestCase):
         answer = self.model.chat(MESSAGES, SamplingParams(choice=["好"]), thinking=False)
         self.assertEqual(answer.message["content"], "好")
 
+    def test_a_function_changes_the_logits(self):
+        seen = []
+
+        def without_repeats(ids, logits):
+            seen.append(len(ids))
+            logits[ids] = -np.inf
+            return logits
+
+        params = SamplingParams(temperature=0, max_tokens=20, ignore_eos=True, logits_processor=without_repeats, logprobs=0)
+        ids = self.model.tokenizer.encode_prompt("春天")
+        completion = self.model.generate(ids, params)
+        self.assertEqual(seen, list(range(len(ids), len(ids) + 20)))
+        self.assertEqual(len(set(completion.ids.tolist()) | set(ids)), 20 + len(ids))
+        scores = self.model.score([*ids, *completion.ids.tolist()])[len(ids) :]
+        np.testing.assert_allclose(completion.log_probabilities, scores, atol=1e-5)
+        same = SamplingParams(seed=7, max_tokens=20, logits_processor=lambda ids, logits: logits)
+        plain = SamplingParams(seed=7, max_tokens=20)
+        texts = self.model.generate_batch(["春天", "秋夜", "春天"], [same, params, plain])
+        self.assertEqual([texts[0].text, texts[1].ids.tolist() != []], [texts[2].text, True])
+
+    def test_what_a_processor_raises_is_raised(self):
+        def fail(ids, logits):
+            raise LookupError("of mine")
+
+        for processor, error, message in (
+            (fail, LookupError, "of mine"),
+            (lambda ids, logits: logits[1:], ValueError, r"returned shape \(6399,\), expected \(6400,\)"),
+            (lambda ids, logits: logits * np.nan, ValueError, "wrote nan, expected numbers or minus infinity"),
+        ):
+            with self.assertRaisesRegex(error, message):
+                self.model.generate("春天", SamplingParams(logits_processor=processor))
+        with self.assertRaisesRegex(TypeError, "logits_processor is of type int, expected a function"):
+            SamplingParams(logits_processor=3)
+        self.assertNotEqual(self.model.generate("春天", GREEDY).text, "")
+
     def test_stop_tokens_end_a_text_that_has_its_least_tokens(self):
         free = self.model.generate("春天", GREEDY)
         stop = int(free.ids[3])
@@ -326,6 +361,24 @@ class Weights(unittest.TestCase):
             self.assertLess(np.abs(model.logits(case["tokens"]) - logits).max(), 2e-4)
         with Model(path, lora=[f"{path.with_name('lora.pth')}:0.5"], type="f32", threads=1) as model:
             self.assertGreater(np.abs(model.logits(case["tokens"]) - logits).max(), 1e-3)
+
+    def test_a_lora_by_name(self):
+        path, case, logits = golden("v3-lora")
+        lora = str(path.with_name("lora.pth"))
+        with Model(path, loras={"medical": lora, "half": f"{lora}:0.5"}, threads=1) as model:
+            self.assertGreater(np.abs(model.logits(case["tokens"]) - logits).max(), 1e-3)
+            self.assertLess(np.abs(model.with_lora("medical").logits(case["tokens"]) - logits).max(), 2e-4)
+            self.assertIs(model.with_lora("medical"), model.with_lora("medical"))
+            self.assertGreater(np.abs(model.with_lora("half").logits(case["tokens"]) - logits).max(), 1e-3)
+            with self.assertRaisesRegex(ValueError, "lora 'medcal' is unknown, expected medical or half"):
+                model.with_lora("medcal")
+            before = model.with_lora("half")
+            model.reload(path)
+            self.assertIsNot(model.with_lora("half"), before)
+            half = model.with_lora("half")
+        self.assertEqual(half.logits([1]).tobytes(), before.logits([1]).tobytes())
+        with self.assertRaisesRegex(ValueError, "the model is closed"):
+            model.with_lora("half")
 
     def test_weights_are_replaced_from_a_file_and_from_memory(self):
         path, case, logits = golden("v3-dense")

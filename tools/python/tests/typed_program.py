@@ -30,6 +30,15 @@ def roll_out(model: Model, prompt: list[int]) -> npt.NDArray[np.float64]:
     return group[0].log_probabilities
 
 
+def ban_odd(ids: npt.NDArray[np.int32], logits: npt.NDArray[np.float32]) -> npt.NDArray[np.float32]:
+    logits[1::2] = -np.inf
+    return logits
+
+
+def write_even(model: Model) -> str:
+    return model.generate("a", SamplingParams(logits_processor=ban_odd)).text
+
+
 async def show(model: Model, messages: list[dict[str, str]]) -> None:
     async for delta in model.stream(Chat(messages)):
         print(delta.get("content", ""))
