@@ -573,6 +573,7 @@ SEEDS_python_config := tests/fuzz/python_config/*
 SEEDS_request_body := tests/fuzz/request_body/*
 SEEDS_safetensors := tests/golden/*/*.safetensors tests/fuzz/safetensors/*
 SEEDS_session := tests/fuzz/session/*
+SEEDS_trace := tests/golden_traces/*.safetensors
 SEEDS_tokenizer := tests/golden_tokenizer/tokenizer.json tests/fuzz/tokenizer/*
 FUZZ_OPTIONS_jinja := -max_len=2000 -dict=tests/fuzz/jinja.dict
 FUZZ_OPTIONS_python_config := -max_len=3000 -dict=tests/fuzz/python_config.dict

@@ -21,7 +21,7 @@ READERS = [
     *(f"runtime/{room}/*" for room in ("text", "tokenizer", "jinja", "grammar", "json_schema")),
     *(f"runtime/chat/{name}*" for name in ("session_file", "message_json", "chat_json", "training_conversation",
                                           "answer_parser", "chat_template")),
-    "runtime/calibrate/type_plan*",
+    "runtime/calibrate/type_plan*", "runtime/inside/trace_*",
     "tools/http/*", "tools/openai/*",
     *(f"tools/serve/{name}*" for name in ("api", "ollama", "rollout", "request_body", "completion", "model_shelf")),
     *(f"tools/options/{name}" for name in ("lines.h", "options.cpp", "grammar_options*")),
