@@ -2,9 +2,9 @@
 
 #include "runtime/kernels/blocks.h"
 #include "runtime/kernels/instruction_sets.h"
+#include "weights/base/x86_features.h"
 
 #if defined(__x86_64__)
-#include <cpuid.h>
 #if defined(__linux__)
 #include <sys/syscall.h>
 #include <unistd.h>
@@ -24,28 +24,10 @@ Table with_blocks(Table table, const BlockProducts& blocks) {
 }
 
 #if defined(__x86_64__)
-// Bits of CPUID (Intel's manual, volume 2A) for what clang 16 and 17 have no name.
-struct CpuidBits {
-  bool amx_bf16 = false, amx_tile = false, amx_int8 = false, avx_vnni = false;
-};
-
-CpuidBits cpuid_bits() {
-  constexpr unsigned amx_bf16 = 1U << 22, amx_tile = 1U << 24, amx_int8 = 1U << 25, avx_vnni = 1U << 4;
-  CpuidBits bits;
-  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
-  if (__get_cpuid_count(7, 0, &eax, &ebx, &ecx, &edx)) {
-    bits.amx_bf16 = edx & amx_bf16;
-    bits.amx_tile = edx & amx_tile;
-    bits.amx_int8 = edx & amx_int8;
-  }
-  if (__get_cpuid_count(7, 1, &eax, &ebx, &ecx, &edx)) bits.avx_vnni = eax & avx_vnni;
-  return bits;
-}
-
 // Asks Linux, once, for the 8 KB of tiles in the state of every thread.
 bool has_tiles() {
 #if defined(__linux__)
-  if (!cpuid_bits().amx_tile) return false;
+  if (!x86_features().amx_tile) return false;
   constexpr long request_permission = 0x1023, tile_data = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
   static const bool permitted = syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
   return permitted;
@@ -54,12 +36,8 @@ bool has_tiles() {
 #endif
 }
 
-bool has_avx_vnni() {
-  return has_avx2() && cpuid_bits().avx_vnni;
-}
-
 bool has_amx() {
-  return has_vnni() && has_tiles() && cpuid_bits().amx_int8;
+  return x86_features().avx512vnni && x86_features().amx_int8 && has_tiles();
 }
 
 template <class... Blocks>
@@ -82,10 +60,13 @@ Table avx512_with_amx() {
 
 constexpr InstructionSet all_sets[] = {
     {avx512_with_amx, has_amx},
-    {[] { return with_blocks(with_q8_0(avx512, avx512vnni, "avx512vnni"), avx512vnni_blocks); }, has_vnni},
-    {[] { return with_blocks(with_q8_0(avx512, avx2.q8_0, "avx512"), avx2_blocks); }, has_avx512},
-    {[] { return with_blocks(with_q8_0(avx2, avxvnni, "avxvnni"), avxvnni_blocks); }, has_avx_vnni},
-    {[] { return with_blocks(avx2, avx2_blocks); }, has_avx2},
+    {[] { return with_blocks(with_q8_0(avx512, avx512vnni, "avx512vnni"), avx512vnni_blocks); },
+     [] { return x86_features().avx512vnni; }},
+    {[] { return with_blocks(with_q8_0(avx512, avx2.q8_0, "avx512"), avx2_blocks); },
+     [] { return x86_features().avx512; }},
+    {[] { return with_blocks(with_q8_0(avx2, avxvnni, "avxvnni"), avxvnni_blocks); },
+     [] { return x86_features().avx_vnni; }},
+    {[] { return with_blocks(avx2, avx2_blocks); }, [] { return x86_features().avx2; }},
     {[] { return with_blocks(sse2, sse2_blocks); }, [] { return true; }},
 };
 #elif defined(__aarch64__)
@@ -108,8 +89,8 @@ constinit const std::span<const InstructionSet> instruction_sets = all_sets;
 Bf16List runnable_bf16() {
   Bf16List list{};
 #if defined(__x86_64__)
-  if (!has_vnni() || !__builtin_cpu_supports("avx512bf16")) return list;
-  if (has_tiles() && cpuid_bits().amx_bf16) list.products[list.count++] = &amxbf16;
+  if (!x86_features().avx512vnni || !x86_features().avx512bf16) return list;
+  if (x86_features().amx_bf16 && has_tiles()) list.products[list.count++] = &amxbf16;
   list.products[list.count++] = &avx512bf16;
 #endif
   return list;

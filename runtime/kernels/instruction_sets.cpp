@@ -6,26 +6,16 @@
 #include <vector>
 
 #include "weights/base/text.h"
-
-#if defined(__x86_64__)
-#include <cpuid.h>
-#endif
+#include "weights/base/x86_features.h"
 
 namespace minimind::kernels {
 namespace {
 
 #if defined(__x86_64__)
-// clang 16 and 17 have no name for it. Intel's manual, volume 2A.
-bool has_f16c() {
-  constexpr unsigned f16c = 1U << 29;
-  unsigned eax = 0, ebx = 0, ecx = 0, edx = 0;
-  return __get_cpuid(1, &eax, &ebx, &ecx, &edx) && (ecx & f16c);
-}
-
 constexpr InstructionSet plain_sets[] = {
-    {[] { return with_q8_0(avx512, avx512vnni, "avx512vnni"); }, has_vnni},
-    {[] { return with_q8_0(avx512, avx2.q8_0, "avx512"); }, has_avx512},
-    {[] { return avx2; }, has_avx2},
+    {[] { return with_q8_0(avx512, avx512vnni, "avx512vnni"); }, [] { return x86_features().avx512vnni; }},
+    {[] { return with_q8_0(avx512, avx2.q8_0, "avx512"); }, [] { return x86_features().avx512; }},
+    {[] { return avx2; }, [] { return x86_features().avx2; }},
     {[] { return sse2; }, [] { return true; }},
 };
 #elif defined(__aarch64__)
@@ -37,22 +27,6 @@ constexpr InstructionSet plain_sets[] = {{[] { return simd128; }, [] { return tr
 }  // namespace
 
 constinit const std::span<const InstructionSet> plain_instruction_sets = plain_sets;
-
-#if defined(__x86_64__)
-// The compiler's checks, unlike xsimd's, also test that the operating system saves the wide registers.
-bool has_avx2() {
-  return __builtin_cpu_supports("avx2") && __builtin_cpu_supports("fma") && has_f16c();
-}
-
-bool has_avx512() {
-  return has_avx2() && __builtin_cpu_supports("avx512f") && __builtin_cpu_supports("avx512bw") &&
-         __builtin_cpu_supports("avx512dq") && __builtin_cpu_supports("avx512vl") && __builtin_cpu_supports("avx512cd");
-}
-
-bool has_vnni() {
-  return has_avx512() && __builtin_cpu_supports("avx512vnni");
-}
-#endif
 
 Table with_q8_0(Table table, ProductOf<Q8Block> product, const char* name) {
   table.name = name;

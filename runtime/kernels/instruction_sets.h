@@ -22,12 +22,6 @@ extern const std::span<const InstructionSet> instruction_sets;
 // Those of f32, f16, bf16 and q8_0 alone: no other blocks, no AMX.
 extern const std::span<const InstructionSet> plain_instruction_sets;
 
-#if defined(__x86_64__)
-bool has_avx2();
-bool has_avx512();
-bool has_vnni();
-#endif
-
 // Returns the table with this product of q8_0 and this name.
 Table with_q8_0(Table table, ProductOf<Q8Block> product, const char* name);
 

@@ -6,8 +6,9 @@
 #include <bit>
 #include <cstring>
 
+#include "weights/base/x86_features.h"
+
 #if defined(__x86_64__)
-#include <cpuid.h>
 #include <immintrin.h>
 #endif
 
@@ -101,15 +102,8 @@ WITH_SHA void add_blocks_with_sha(State& state, const std::byte* blocks, std::si
 
 #undef WITH_SHA
 
-// __builtin_cpu_supports() of GCC 12 does not know "sha": CPUID leaf 7, EBX, bit 29; leaf 1, ECX, bit 19 is SSE4.1.
-bool has_sha() {
-  unsigned a = 0, b = 0, c = 0, d = 0;
-  if (!__get_cpuid_count(7, 0, &a, &b, &c, &d) || (b >> 29 & 1) == 0) return false;
-  return __get_cpuid(1, &a, &b, &c, &d) && (c >> 19 & 1) != 0;
-}
-
 void add_blocks_quickly(State& state, const std::byte* blocks, std::size_t count) {
-  static const bool quick = has_sha();
+  static const bool quick = x86_features().sha;
   (quick ? add_blocks_with_sha : add_blocks)(state, blocks, count);
 }
 
