@@ -51,4 +51,17 @@ class Failures {
 // Writes the message of an exception to *error, unless that is null, and returns its status.
 minimind_status report(const std::exception_ptr& exception, minimind_error* error) noexcept;
 
+constexpr const char* no_handle = "the handle is NULL, expected one that was opened";
+
+// Calls work() as Failures::guard() of the handle does.
+template <class Handle, class Work>
+minimind_status guarded(Handle* handle, Work&& work) noexcept {
+  return handle ? handle->failures.guard(work) : MINIMIND_BAD_ARGUMENT;
+}
+
+template <class Handle>
+const char* message_of_handle(const Handle* handle) noexcept {
+  return handle ? handle->failures.message() : no_handle;
+}
+
 }  // namespace minimind

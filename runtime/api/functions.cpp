@@ -24,6 +24,7 @@
 
 #include "runtime/api/failures.h"
 #include "runtime/api/loaded_model.h"
+#include "runtime/api/request_grammar.h"
 #include "runtime/api/structures.h"
 #include "runtime/chat/answer_parser.h"
 #include "runtime/chat/chat_json.h"
@@ -38,10 +39,7 @@
 #include "runtime/engine/kv_cache.h"
 #include "runtime/generate/generate.h"
 #include "runtime/generate/sampler.h"
-#include "runtime/grammar/gbnf.h"
 #include "runtime/inside/recording.h"
-#include "runtime/json_schema/json_schema.h"
-#include "runtime/json_schema/text_grammar.h"
 #include "runtime/llm/text_queue.h"
 #include "runtime/text/utf8.h"
 #include "weights/base/error.h"
@@ -164,18 +162,6 @@ void ModelState::note_weights() {
 
 namespace {
 
-constexpr const char* no_handle = "the handle is NULL, expected one that was opened";
-
-template <class Handle, class Work>
-minimind_status guarded(Handle* handle, Work&& work) noexcept {
-  return handle ? handle->failures.guard(work) : MINIMIND_BAD_ARGUMENT;
-}
-
-template <class Handle>
-const char* message_of_handle(const Handle* handle) noexcept {
-  return handle ? handle->failures.message() : no_handle;
-}
-
 // Calls work(). If it fails and one of the files that it reads does not exist, that is the status.
 template <class Work>
 void reading(const std::vector<std::string>& files, Work&& work) {
@@ -265,46 +251,6 @@ std::vector<LogitBias> logit_bias_of(const minimind_request& request, std::size_
     biases.push_back({token, bias});
   }
   return biases;
-}
-
-// Texts that are not empty.
-std::vector<std::string> texts_of(const char* const* given, std::size_t count, const char* name) {
-  std::vector<std::string> texts;
-  for (const char* const each : input(given, count, name)) {
-    const std::string text = &required(each, name);
-    if (text.empty()) throw UsageError(fmt::format("{} has an empty string, expected text", name));
-    if (!is_utf8(text)) throw UsageError(fmt::format("{} has a string that is not UTF-8", name));
-    texts.push_back(text);
-  }
-  return texts;
-}
-
-std::shared_ptr<const Grammar> grammar_of(const minimind_request& request, std::string& notes) {
-  if (!!request.grammar + !!request.json_schema + !!request.regex + (request.choice_count > 0) > 1) {
-    throw UsageError("several constraints are given, expected one of grammar, json_schema, regex and choices");
-  }
-  if (request.regex) {
-    const std::string_view pattern = input_text(request.regex, request.regex_size, "regex");
-    return std::make_shared<const Grammar>(pattern_grammar(pattern, "the regular expression"));
-  }
-  if (request.choice_count > 0) {
-    return std::make_shared<const Grammar>(
-        choice_grammar(texts_of(request.choices, request.choice_count, "choices"), "choices"));
-  }
-  if (request.grammar) {
-    return std::make_shared<const Grammar>(
-        parse_grammar(input_text(request.grammar, request.grammar_size, "grammar"), "the grammar"));
-  }
-  if (!request.json_schema) return nullptr;
-  const std::string source = "the JSON Schema";
-  const ChatJson schema =
-      parse_chat_json(input_text(request.json_schema, request.json_schema_size, "json_schema"), source);
-  JsonSchemaGrammar made = compile_json_schema(schema, source, {.closed = true, .references = {}});
-  for (const std::string& keyword : made.ignored) {
-    notes +=
-        fmt::format("{}{}: ignored, because it says nothing about what is valid", notes.empty() ? "" : "\n", keyword);
-  }
-  return std::make_shared<const Grammar>(std::move(made.grammar));
 }
 
 GenerationParameters parameters_of(minimind_request request, std::size_t vocab_size) {

@@ -68,6 +68,9 @@ typedef struct minimind_session minimind_session;
 typedef struct minimind_generation minimind_generation;
 typedef struct minimind_answer minimind_answer;
 typedef struct minimind_recording minimind_recording;
+typedef struct minimind_vocabulary minimind_vocabulary;
+typedef struct minimind_grammar minimind_grammar;
+typedef struct minimind_matcher minimind_matcher;
 
 /* ---- Models ---- */
 
@@ -269,6 +272,7 @@ typedef struct minimind_request {
   size_t choice_count;
   minimind_process process_logits; /* NULL: nothing changes them */
   void* process_data;              /* the first argument of process_logits */
+  int open_schema; /* not 0: objects may have properties that json_schema does not name, if it does not forbid them */
 } minimind_request;
 
 MINIMIND_API void minimind_default_request(minimind_request* request, size_t size);
@@ -368,6 +372,50 @@ MINIMIND_API void minimind_answer_close(minimind_answer* answer);
 
 /* As minimind_model_error. */
 MINIMIND_API const char* minimind_answer_error(const minimind_answer* answer);
+
+/* ---- Masks: the tokens that may follow, for programs that compute logits themselves. No model is needed. ---- */
+
+/* The bytes of each token, by id. Tokens without bytes, as control tokens should be, are never allowed. End tokens,
+ * whose bytes are not read, are allowed where the text may end, and after that nothing else is. */
+MINIMIND_API minimind_status minimind_vocabulary_open(const char* const* tokens, const size_t* sizes, size_t count,
+                                                      const int32_t* end_tokens, size_t end_token_count,
+                                                      minimind_vocabulary** vocabulary, minimind_error* error);
+MINIMIND_API void minimind_vocabulary_close(minimind_vocabulary* vocabulary);
+
+/* Compiles the constraint of a request, whose other values are not read. */
+MINIMIND_API minimind_status minimind_grammar_compile(const minimind_request* request, minimind_grammar** grammar,
+                                                      minimind_error* error);
+/* As minimind_output.notes. Valid until the grammar is closed. */
+MINIMIND_API const char* minimind_grammar_notes(const minimind_grammar* grammar);
+MINIMIND_API void minimind_grammar_close(minimind_grammar* grammar);
+
+/* An empty text. Grammar and vocabulary may be closed before it. One thread at a time. A text that failed goes on
+ * after minimind_matcher_rollback. */
+MINIMIND_API minimind_status minimind_matcher_open(const minimind_grammar* grammar,
+                                                   const minimind_vocabulary* vocabulary, minimind_matcher** matcher,
+                                                   minimind_error* error);
+
+/* Writes the tokens that may follow, [(count + 31) / 32] of the vocabulary's count: bit id % 32 of bits[id / 32]. At
+ * most max_tokens can be added, end tokens not counted: if the text can be complete by then, only tokens that let it
+ * are allowed. */
+MINIMIND_API minimind_status minimind_matcher_mask(minimind_matcher* matcher, size_t max_tokens, uint32_t* bits,
+                                                   size_t capacity);
+
+/* Adds tokens up to the first that may not follow. *taken is how many. */
+MINIMIND_API minimind_status minimind_matcher_accept(minimind_matcher* matcher, const int32_t* ids, size_t count,
+                                                     size_t* taken);
+
+/* Removes the last `count` tokens, in time linear in the text. */
+MINIMIND_API minimind_status minimind_matcher_rollback(minimind_matcher* matcher, size_t count);
+
+/* How many tokens complete the text, at most, and whether it may end here. */
+MINIMIND_API minimind_status minimind_matcher_end(minimind_matcher* matcher, uint64_t* tokens, int* may_end);
+
+/* Frees the handle. NULL does nothing. */
+MINIMIND_API void minimind_matcher_close(minimind_matcher* matcher);
+
+/* As minimind_model_error. */
+MINIMIND_API const char* minimind_matcher_error(const minimind_matcher* matcher);
 
 #ifdef __cplusplus
 }

@@ -17,6 +17,9 @@ struct Close {
   void operator()(minimind_session* session) const { minimind_session_close(session); }
   void operator()(minimind_generation* generation) const { minimind_release(generation); }
   void operator()(minimind_recording* recording) const { minimind_recording_close(recording); }
+  void operator()(minimind_vocabulary* vocabulary) const { minimind_vocabulary_close(vocabulary); }
+  void operator()(minimind_grammar* grammar) const { minimind_grammar_close(grammar); }
+  void operator()(minimind_matcher* matcher) const { minimind_matcher_close(matcher); }
 };
 using ModelHandle = std::unique_ptr<minimind_model, Close>;
 using SessionHandle = std::unique_ptr<minimind_session, Close>;

@@ -148,6 +148,7 @@ class Request(Structure):
         ("choice_count", c_size_t),
         ("process_logits", PROCESS),
         ("process_data", c_void_p),
+        ("open_schema", c_int),
     ]
 
 
@@ -240,6 +241,24 @@ SIGNATURES = {
     "answer_push": (c_int, [c_void_p, c_char_p, c_size_t, c_int, POINTER(c_char_p), POINTER(c_size_t)]),
     "answer_close": (None, [c_void_p]),
     "answer_error": (c_char_p, [c_void_p]),
+    "vocabulary_open": (
+        c_int,
+        [
+            POINTER(c_char_p), POINTER(c_size_t), c_size_t, POINTER(c_int32), c_size_t, POINTER(c_void_p),
+            POINTER(Error),
+        ],
+    ),
+    "vocabulary_close": (None, [c_void_p]),
+    "grammar_compile": (c_int, [POINTER(Request), POINTER(c_void_p), POINTER(Error)]),
+    "grammar_notes": (c_char_p, [c_void_p]),
+    "grammar_close": (None, [c_void_p]),
+    "matcher_open": (c_int, [c_void_p, c_void_p, POINTER(c_void_p), POINTER(Error)]),
+    "matcher_mask": (c_int, [c_void_p, c_size_t, c_void_p, c_size_t]),
+    "matcher_accept": (c_int, [c_void_p, POINTER(c_int32), c_size_t, POINTER(c_size_t)]),
+    "matcher_rollback": (c_int, [c_void_p, c_size_t]),
+    "matcher_end": (c_int, [c_void_p, POINTER(c_uint64), POINTER(c_int)]),
+    "matcher_close": (None, [c_void_p]),
+    "matcher_error": (c_char_p, [c_void_p]),
 }
 
 
