@@ -153,6 +153,7 @@ help:
 	@echo 'make reference        set up PyTorch under build/, rewrite tests/golden and test the reference'
 	@echo 'make poet DATA=       set up PyTorch under build/, train the bundled model on the poems in DATA, write weights/demo'
 	@echo 'make bench-peers      set up llama.cpp, ik_llama.cpp and PyTorch under build/ and compare their speed with minimind (BENCH_PEERS=options)'
+	@echo 'make bench-masks MASKBENCH=  compare masks with LLGuidance and xgrammar on the files of MaskBench (BENCH_MASKS=options)'
 	@echo 'make clean            remove build/ and minimind'
 
 # One short line per file; V=1 shows the commands.
@@ -730,3 +731,10 @@ bench-peers: minimind
 	build/peers-venv/bin/python tools/bench_peers/bench_peers.py $(BENCH_PEERS)
 
 -include $(patsubst %.o,%.d,$(OBJECTS) $(BUILD)/tools/page.o $(TEST_OBJECTS)) $(wildcard $(CORE)/*/*.d $(PAGE)/*/*.d) $(wildcard $(BUILD)/tests/fuzz/*.d)
+
+# MASKBENCH is the folder of MaskBench's files. BENCH_MASKS='--every 40' are options of bench_masks.py; --help lists them.
+.PHONY: bench-masks
+bench-masks: lib
+	$(call create_venv,build/masks-venv)
+	build/masks-venv/bin/pip install -q -r tools/bench_masks/requirements.txt
+	build/masks-venv/bin/python tools/bench_masks/bench_masks.py $(MASKBENCH) $(BENCH_MASKS)
