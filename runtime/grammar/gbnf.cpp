@@ -322,7 +322,7 @@ class GrammarParser {
   std::size_t parse_count() {
     std::size_t count = 0, digits = 0;
     for (; !reader_.at_end() && reader_.peek() >= '0' && reader_.peek() <= '9'; ++digits) {
-      count = std::min(count * 10 + static_cast<std::size_t>(reader_.take() - '0'), std::size_t{1} << 32);
+      count = std::min(count * 10 + static_cast<std::size_t>(reader_.take() - '0'), std::size_t{1} << 28);
     }
     if (digits == 0) reader_.fail("expected a number");
     reader_.skip_space(true);
