@@ -266,9 +266,9 @@ page-units:
 	$(call write_units,$(PAGE),$(PAGE_FILES))
 
 PAGE_OBJECTS = $(PAGE_UNITS:%=$(PAGE)/%.o) $(PAGE_KERNELS:%=$(PAGE)/runtime/kernels/%.o) $(PAGE)/categories.o $(PAGE)/case_maps.o
-PAGE_SOURCES := tools/page/bundle.py $(wildcard tools/page/*.js tools/serve/page/*)
+PAGE_SOURCES := tools/page/bundle.py $(wildcard tools/page/*.js tools/page/npm/* tools/serve/page/*)
 $(PAGE)/minimind.html: $(PAGE)/program.js $(PAGE)/minimind-poet.gguf $(PAGE_SOURCES)
-	python3 tools/page/bundle.py --program $< --model $(PAGE)/minimind-poet.gguf --out $@
+	python3 tools/page/bundle.py --version $(VERSION) --program $< --model $(PAGE)/minimind-poet.gguf --out $@ --package $(PAGE)/npm
 
 $(PAGE)/minimind-poet.gguf: minimind weights/demo/model.pth
 	./minimind convert weights/demo/model.pth $@ --type q6_k --force -q
@@ -295,8 +295,8 @@ test-page: page
 	build/serve-venv/bin/pip install -q --no-deps axe-playwright-python==0.1.8
 	PAGE=$(PAGE) build/serve-venv/bin/python -m unittest discover -s tests/tools/page
 
-# What runs for every token.
-$(PAGE)/%.o: OPTIMIZE = $(if $(filter $(CORE_FAST),$*),-O2,-Oz)
+# What runs for every token, and for every block of weights that is loaded.
+$(PAGE)/%.o: OPTIMIZE = $(if $(filter $(CORE_FAST) weights/tensor,$*),-O2,-Oz)
 $(PAGE_KERNELS:%=$(PAGE)/runtime/kernels/%.o): OPTIMIZE = -O3
 $(PAGE_KERNELS:%=$(PAGE)/runtime/kernels/%.o): UNIT_FLAGS = -msse2 -fno-exceptions
 define compile_for_page

@@ -189,8 +189,8 @@ void Recording::choose(const MixtureOfExperts& moe, Matrix<const float> scores) 
   expert_outputs_.resize(slots * model_.config.hidden_size);
 }
 
-void Recording::see_expert(const MixtureOfExperts& moe, std::string_view shown, Matrix<const float> values,
-                           std::size_t slot) {
+void Recording::see_expert([[maybe_unused]] const MixtureOfExperts& moe, std::string_view shown,
+                           Matrix<const float> values, std::size_t slot) {
   const std::size_t expert = expert_of(slot);
   assert(expert < moe.experts.size());
   if (shown == "mlp.down_proj") {

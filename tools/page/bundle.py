@@ -1,17 +1,20 @@
 #!/usr/bin/env python3
 """Writes the page in one file: the chat page, the engine and a model, so that a browser needs nothing else.
 
-    bundle.py --program PROGRAM.JS --model MODEL.GGUF --out MINIMIND.HTML
+    bundle.py --version VERSION --program PROGRAM.JS --model MODEL.GGUF --out MINIMIND.HTML --package FOLDER
 
 PROGRAM.JS is emscripten's script; PROGRAM.WASM is next to it. The modules of the page become one script, in which each is a
 function that returns what it exports. A policy in the page forbids every request. What the page is made of in bytes is printed.
+The folder is the engine alone as a package for npm.
 """
 
 import argparse
 import base64
 import hashlib
+import json
 import pathlib
 import re
+import shutil
 import sys
 import urllib.parse
 import zlib
@@ -25,6 +28,11 @@ EXPORT = re.compile(r'^export ((?:async )?function\*?|class|const) ?(\w+)', re.M
 
 # 13 bits are two of these characters, which mean the same in every encoding of a page.
 CHARACTERS = [chr(code) for code in range(33, 127) if chr(code) not in '&<>']
+
+# Characters of the program and of the model that come before the next script, an even number: the worker unpacks them while the
+# browser reads on.
+PIECE = 1 << 18
+TAKE_PIECE = 'takePiece()'
 
 
 class BundleError(Exception):
@@ -100,7 +108,7 @@ def script_text(text):
 
 def policy(script, style):
     return ("default-src 'none'; "
-            f"script-src {hash_of(script)} 'wasm-unsafe-eval'; worker-src blob:; style-src {hash_of(style)}; img-src data:; "
+            f"script-src {hash_of(script)} {hash_of(TAKE_PIECE)} 'wasm-unsafe-eval'; worker-src blob:; style-src {hash_of(style)}; img-src data:; "
             "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types minimind-worker")
 
 
@@ -110,7 +118,16 @@ def replace_once(text, old, new):
     return text.replace(old, new)
 
 
-def write_page(program, model):
+def pieces(path, attribute):
+    """Returns the scripts of a packed file."""
+    text = pack(path.read_bytes())
+    start = text.index(' ') + 1
+    ends = [0, *range(start + PIECE, len(text), PIECE), len(text)]
+    return ''.join(f'<script type="text/plain" {attribute}="{path.name}">{text[first:last]}</script><script>{TAKE_PIECE}</script>\n'
+                   for first, last in zip(ends, ends[1:]))
+
+
+def write_page(program, model, version):
     serve = FOLDERS[1]
     script = script_text(bundle_modules('start.js'))
     style = (serve / 'page.css').read_text(encoding='utf-8') + (HERE / 'page.css').read_text(encoding='utf-8')
@@ -118,26 +135,48 @@ def write_page(program, model):
     icon = data_uri(serve / 'icon.svg', 'image/svg+xml')
     page = (serve / 'index.html').read_text(encoding='utf-8')
     page = replace_once(page, '<meta name="viewport"',
-                        f'<meta http-equiv="Content-Security-Policy" content="{policy(script, style)}">\n<meta name="viewport"')
+                        f'<meta http-equiv="Content-Security-Policy" content="{policy(script, style)}">\n'
+                        f'<meta name="generator" content="minimind {version}">\n<meta name="viewport"')
     page = replace_once(page, '<link rel="icon" href="icon.svg" type="image/svg+xml">', f'<link rel="icon" href="{icon}">')
     page = replace_once(page, '<link rel="stylesheet" href="page.css">', f'<style>{style}</style>')
     page = replace_once(page, '<script type="module" src="page.js"></script>\n', '')
     page = page.replace('src="icon.svg"', f'src="{icon}"')
-    data = {'worker': worker, 'program': pack(program.with_suffix('.wasm').read_bytes()), 'model': pack(model.read_bytes())}
-    scripts = ''.join(f'<script type="text/plain" id="{name}">{text}</script>\n' for name, text in data.items())
-    page = replace_once(page, '</body>', f'{scripts}<script>{script}</script>\n</body>')
-    sizes = {**data, 'script': script, 'style': style}
+    packed = {'program': pieces(program.with_suffix('.wasm'), 'data-program'), 'model': pieces(model, 'data-model')}
+    page = replace_once(page, '</body>', f'<script type="text/plain" id="worker">{worker}</script>\n<script>{script}</script>\n'
+                                         f'{"".join(packed.values())}</body>')
+    sizes = {'worker': worker, **packed, 'script': script, 'style': style}
     return page, {name: len(text.encode()) for name, text in sizes.items()}
+
+
+def write_package(folder, program, version):
+    """Writes the engine as a package for npm."""
+    shutil.copytree(HERE / 'npm', folder, dirs_exist_ok=True)
+    shutil.copy(program.with_suffix('.wasm'), folder / 'minimind.wasm')
+    (folder / 'minimind.mjs').write_text(
+        # Under node, emscripten's script expects these; it reads no file next to it.
+        "const require = globalThis.process?.versions?.node && (await import('node:module')).createRequire(import.meta.url), __dirname = '.';\n"
+        f"{program.read_text(encoding='utf-8')}{bundle_modules('library.js')}"
+        'export const {load} = $library;\nexport const {EngineError} = $engine;\n', encoding='utf-8')
+    facts = {
+        'name': 'minimind', 'version': version, 'description': 'Runs MiniMind checkpoints in a page or under node',
+        'license': 'Apache-2.0', 'type': 'module', 'exports': {'.': {'types': './minimind.d.ts', 'default': './minimind.mjs'},
+                                                               './minimind.wasm': './minimind.wasm'},
+        'engines': {'node': '>=20'},
+    }
+    (folder / 'package.json').write_text(json.dumps(facts, indent=2) + '\n', encoding='utf-8')
 
 
 def main():
     parser = argparse.ArgumentParser(description=__doc__, formatter_class=argparse.RawDescriptionHelpFormatter)
+    parser.add_argument('--version', required=True)
     parser.add_argument('--program', type=pathlib.Path, required=True)
     parser.add_argument('--model', type=pathlib.Path, required=True)
     parser.add_argument('--out', type=pathlib.Path, required=True)
+    parser.add_argument('--package', type=pathlib.Path, required=True)
     options = parser.parse_args()
     try:
-        page, sizes = write_page(options.program, options.model)
+        page, sizes = write_page(options.program, options.model, options.version)
+        write_package(options.package, options.program, options.version)
     except BundleError as error:
         print(f'bundle.py: {error}', file=sys.stderr)
         return 1

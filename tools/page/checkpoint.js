@@ -106,7 +106,7 @@ async function openChosen(files) {
 
 // Opens what the browser has kept. Returns whether there is any.
 async function openKept() {
-  const files = await keptFiles();
+  const files = await kept;
   if (!files) return false;
   const name = await openFiles(files, !byId('welcome').hidden);
   notify(t('keptModel', name ?? nameOf(files[0].path)), t('forgetModel'), () => forget().then(() => notify(t('forgotModel'))));
@@ -144,7 +144,8 @@ addEventListener('drop', async (event) => {
 
 // -- the start
 
-// The poet writes at once, unless a conversation is shown or another checkpoint is kept.
+// The model inside writes at once, unless a conversation is shown or another checkpoint is kept.
+const kept = keptFiles();
 show(t('starting'), 0);
 addEventListener('minimind-shown', async () => {
   banner.hidden = true;

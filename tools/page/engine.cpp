@@ -15,6 +15,7 @@
 #include "tools/openai/request_error.h"
 #include "tools/options/load_llm.h"
 #include "tools/serve/completion.h"
+#include "tools/serve/inside.h"
 #include "weights/base/error.h"
 #include "weights/base/text.h"
 #include "weights/checkpoint/open_checkpoint.h"
@@ -99,7 +100,12 @@ class PageEngine::Answer : public HttpAnswer {
     add(ChatJson::array({number_, "send", status, std::move(body)}));
   }
   void start(std::string_view) override { add(ChatJson::array({number_, "start"})); }
-  void write(std::string piece) override { add(ChatJson::array({number_, "write", std::move(piece)})); }
+  // Pieces that follow each other are one.
+  void write(std::string piece) override {
+    const bool follows = !events_->empty() && events_->back()[0] == number_ && events_->back()[1] == "write";
+    if (!follows) return add(ChatJson::array({number_, "write", std::move(piece)}));
+    if (!gone_) events_->back()[2].get_ref<std::string&>() += piece;
+  }
   void finish() override { add(ChatJson::array({number_, "finish"})); }
   const std::atomic<bool>& gone() const override { return gone_; }
 
@@ -147,6 +153,7 @@ std::string PageEngine::models() const {
                     {"minimind",
                      {{"context_length", model.llm().positions},
                       {"thinking", model.minds_thinking()},
+                      {"inside", true},
                       {"defaults", defaults_json(defaults_)}}}});
   }
   return json_line({{"object", "list"}, {"data", std::move(list)}});
@@ -159,7 +166,7 @@ PageEngine::Loaded& PageEngine::named(const std::string& name) {
   throw RequestError(fmt::format("model is {}, expected one that is loaded", quote(name)), "model", "model_not_found");
 }
 
-void PageEngine::ask(int number, bool is_chat, std::string_view body) {
+void PageEngine::ask(int number, std::string_view path, std::string_view body) {
   const auto answer = std::make_shared<Answer>(number, events_);
   answers_.push_back(answer);
   try {
@@ -168,6 +175,12 @@ void PageEngine::ask(int number, bool is_chat, std::string_view body) {
     Loaded& loaded = named(model != json.end() && model->is_string() ? model->get<std::string>() : "");
     RequestDefaults defaults = defaults_;
     defaults.model_names = loaded.model.names();
+    if (path == "v1/inside") {
+      return answer->send(200, "", json_line(inside_json(loaded.model, *loaded.model.llm().model, json, defaults)), {});
+    }
+    const bool is_chat = path == "v1/chat/completions";
+    if (!is_chat && path != "v1/completions")
+      throw RequestError(fmt::format("{} is unknown here", path), "", "not_found");
     const auto submit = [&](std::vector<TextJob> jobs) { loaded.queue.submit(std::move(jobs)); };
     const auto take_seeds = [](std::size_t) -> std::uint64_t { return std::random_device{}(); };
     Completion::start(loaded.model, submit, read_request(json, is_chat, defaults), take_seeds, answer);

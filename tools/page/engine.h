@@ -43,8 +43,8 @@ class PageEngine {
   // Returns the body of GET /v1/models.
   std::string models() const;
 
-  // Starts the answer to the body of a chat completion, or else of a completion. The number is the caller's.
-  void ask(int answer, bool is_chat, std::string_view body);
+  // Starts the answer to a POST, such as to "v1/chat/completions". The number is the caller's.
+  void ask(int answer, std::string_view path, std::string_view body);
 
   // Nobody waits for the answer any more.
   void stop(int answer);

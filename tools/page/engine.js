@@ -50,20 +50,22 @@ export class Engine {
     return this.#text(this.#module._engine_models());
   }
 
-  // Starts an answer to the JSON of a request; step() gives its events.
-  ask(answer, is_chat, body) {
+  // Starts an answer to a POST of this path and JSON; step() gives its events.
+  ask(answer, path, body) {
     const {_engine_ask} = this.#module;
-    this.#text(this.#withBytes(encoder.encode(`${body}\0`), (at) => _engine_ask(answer, is_chat, at)));
+    this.#text(this.#withText(path, (path_at) => this.#withText(body, (body_at) => _engine_ask(answer, path_at, body_at))));
   }
 
   stop(answer) {
     this.#module._engine_stop(answer);
   }
 
-  // Runs a step. Returns {more, events}, as PageEngine has them.
-  step() {
-    const more = Boolean(this.#module._engine_step());
-    return {more, events: JSON.parse(this.#text(true))};
+  // Runs a step, and further ones for so many milliseconds. Returns {more, events}, as PageEngine has them.
+  run(milliseconds) {
+    const end = performance.now() + milliseconds;
+    let more;
+    do more = Boolean(this.#module._engine_step()); while (more && performance.now() < end);
+    return {more, events: JSON.parse(this.#text(this.#module._engine_events()))};
   }
 
   // Returns a row of logits for each token. For tests.
@@ -81,7 +83,11 @@ export class Engine {
   }
 
   #call(name, text, ...values) {
-    return this.#withBytes(encoder.encode(`${text}\0`), (at) => this.#module[`_${name}`](at, ...values));
+    return this.#withText(text, (at) => this.#module[`_${name}`](at, ...values));
+  }
+
+  #withText(text, use) {
+    return this.#withBytes(encoder.encode(`${text}\0`), use);
   }
 
   #withBytes(bytes, use) {

@@ -55,22 +55,27 @@ bool engine_models() {
   return succeeds([&] { text = engine().models(); });
 }
 
-bool engine_ask(int answer, bool is_chat, const char* body) {
+bool engine_ask(int answer, const char* path, const char* body) {
   using namespace minimind;
-  return succeeds([&] { engine().ask(answer, is_chat, body); });
+  return succeeds([&] { engine().ask(answer, path, body); });
 }
 
 void engine_stop(int answer) {
   minimind::engine().stop(answer);
 }
 
-// Runs a step. Returns whether there is more to do; the text has the events.
+// Runs a step. Returns whether there is more to do.
 bool engine_step() {
   using namespace minimind;
   bool more = false;
   succeeds([&] { more = engine().step(); });
-  succeeds([&] { text = engine().take_events(); });
   return more;
+}
+
+// The text has the events since the last call.
+bool engine_events() {
+  using namespace minimind;
+  return succeeds([&] { text = engine().take_events(); });
 }
 
 // Returns the logits of all tokens, with a row for each; null if that fails. For tests.

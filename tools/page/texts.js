@@ -19,6 +19,7 @@ addTexts({
   noCheckpoint: ['none of the files is a .pth, .pt, .bin, .safetensors or .gguf', '其中没有 .pth、.pt、.bin、.safetensors 或 .gguf 文件'],
   manyCheckpoints: ['{} and {} are two checkpoints, expected one', '{} 和 {} 是两个检查点，应只有一个'],
   tokenizerMissing: ['{} has no tokenizer: choose its tokenizer.json, too, both at once', '{} 没有分词器：请同时选择它的 tokenizer.json'],
+  truncated: ['this page is truncated; download it again', '此页面不完整；请重新下载'],
   starting: ['Starting…', '正在启动…'],
   broken: ['{}; the engine was started again: open your checkpoint once more', '{}；引擎已重新启动：请再次打开检查点'],
   unreachable: ['The engine does not answer. Open this page again.', '引擎没有响应。请重新打开此页面。'],

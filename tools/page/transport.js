@@ -3,7 +3,6 @@
 import {t} from './language.js';
 
 const encoder = new TextEncoder();
-const dataOf = (id) => document.getElementById(id).textContent;
 
 // The only text that the page runs as a script beside itself is its own worker.
 const policy = globalThis.trustedTypes?.createPolicy('minimind-worker', {createScriptURL: (address) => address});
@@ -13,12 +12,18 @@ let next_id = 0;
 let waiting = new Map();  // by id: {resolve, reject, onread} of actions
 let answers = new Map();  // by id: the answers that are being written
 
+// The texts of the program and of the model are read piece by piece, of which each is followed by a script that calls this.
+globalThis.takePiece = () => sendPiece(document.currentScript.previousElementSibling);
+const sendPiece = ({dataset: {model: name}, textContent: text}) => worker.postMessage({action: 'piece', name, text});
+addEventListener('DOMContentLoaded', () => worker.postMessage({action: 'end', reason: t('truncated')}));
+
 function startWorker() {
-  const address = URL.createObjectURL(new Blob([dataOf('worker')], {type: 'text/javascript'}));
+  const address = URL.createObjectURL(new Blob([document.getElementById('worker').textContent], {type: 'text/javascript'}));
   worker = new Worker(policy ? policy.createScriptURL(address) : address);
   worker.onmessage = ({data}) => take(data);
   worker.onerror = (event) => restart(event.message);
-  return act('start', {program: dataOf('program'), model: dataOf('model')}).finally(() => URL.revokeObjectURL(address));
+  for (const piece of document.querySelectorAll('[data-program], [data-model]')) sendPiece(piece);
+  return act('start').finally(() => URL.revokeObjectURL(address));
 }
 
 let started = startWorker();
@@ -64,7 +69,7 @@ export async function loadFiles(files, model, onread) {
   return act('load', {files, model}, onread);
 }
 
-// Answers as fetch() would: GET v1/models, or POST of a completion.
+// Answers as fetch() would: GET v1/models, or a POST.
 export async function request(path, {body, signal} = {}) {
   try {
     await started;
@@ -76,7 +81,7 @@ export async function request(path, {body, signal} = {}) {
   return new Promise((resolve, reject) => {
     const id = next_id++;
     answers.set(id, new Answer(id, resolve, reject, signal));
-    worker.postMessage({action: 'ask', id, is_chat: path === 'v1/chat/completions', body});
+    worker.postMessage({action: 'ask', id, path, body});
   });
 }
 

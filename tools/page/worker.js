@@ -1,17 +1,20 @@
 // The worker of the page in one file, which runs the engine, so that the page never waits for it. Its messages:
-//   {action, id, ...}                 what the page wants; id is a number of the page's
+//   {action, id, ...}                 what the page wants; id is a number of the page's, or missing
 //   {id, value}, {id, error}          what became of it
 //   {id, read, size}                  bytes of the files of a checkpoint so far
 //   {events}                          of answers, as PageEngine has them: their numbers are those of the actions
 //   {broken}                          the engine has failed: this worker does no more
 
 import {Engine} from './engine.js';
-import {unpack} from './packed.js';
+import {Unpacker} from './packed.js';
 
 const PIECE = 1 << 24;        // bytes of a file that are read at once
 const RUN = 16;               // milliseconds of steps between two looks at messages, after which the page gets the events
 const MOST = 2_000_000_000;   // bytes of files
 
+// What the page has, and the name of its model.
+const program = new Unpacker(), inside = new Unpacker();
+let inside_name;
 let engine;
 let running = false;
 let loading = Promise.resolve();
@@ -21,13 +24,19 @@ const turns = new MessageChannel();
 turns.port1.onmessage = () => guarded(run);
 
 const ACTIONS = {
-  // The program and the poet, as the page has them. createMinimind is emscripten's.
-  async start({program, model}) {
-    // While the browser compiles the program on another thread, this one unpacks the poet.
-    const starting = Engine.start(createMinimind, await unpack(program));
-    const model_bytes = await unpack(model);
-    engine = await starting;
-    return load('poet', [{path: 'minimind-poet.gguf', file: new Blob([model_bytes])}], {path: 'minimind-poet.gguf'}, () => {});
+  // The pieces come meanwhile. createMinimind is emscripten's.
+  async start() {
+    engine = await Engine.start(createMinimind, await program.bytes);
+    const file = new Blob([await inside.bytes]);
+    return load('inside', [{path: inside_name, file}], {path: inside_name}, () => {});
+  },
+  // Without a name, of the program.
+  piece({name, text}) {
+    inside_name = name;
+    (name ? inside : program).take(text);
+  },
+  end({reason}) {
+    for (const unpacker of [program, inside]) unpacker.end(new Error(reason));
   },
   // One after the other, because each takes memory for its files.
   load({id, files, model}) {
@@ -35,8 +44,8 @@ const ACTIONS = {
     return loading;
   },
   models: () => engine.models(),
-  ask({id, is_chat, body}) {
-    engine.ask(id, is_chat, body);
+  ask({id, path, body}) {
+    engine.ask(id, path, body);
     if (running) return;
     running = true;
     turns.port2.postMessage(null);
@@ -71,14 +80,7 @@ async function load(id, files, {path, ...settings}, onread) {
 }
 
 function run() {
-  const end = performance.now() + RUN;
-  const events = [];
-  let more = true;
-  while (more && performance.now() < end) {
-    const step = engine.step();
-    events.push(...step.events);
-    more = step.more;
-  }
+  const {more, events} = engine.run(RUN);
   if (events.length > 0) postMessage({events});
   if (more) turns.port2.postMessage(null);
   else running = false;

@@ -32,11 +32,12 @@ ChatJson run(PageEngine& engine) {
 TEST(PageEngine, WritesAStream) {
   PageEngine engine;
   EXPECT_EQ(engine.load({.path = demo}), "minimind-poet");
-  engine.ask(7, true, poem);
+  engine.ask(7, "v1/chat/completions", poem);
   const ChatJson events = run(engine);
   ASSERT_GT(events.size(), 10);
   EXPECT_EQ(events.front(), ChatJson({7, "start"}));
-  EXPECT_EQ(events[events.size() - 2], ChatJson({7, "write", "data: [DONE]\n\n"}));
+  const std::string last = events[events.size() - 2][2];
+  EXPECT_TRUE(last.starts_with("data: {") && last.ends_with("\n\ndata: [DONE]\n\n")) << last;
   EXPECT_EQ(events.back(), ChatJson({7, "finish"}));
 }
 
@@ -50,13 +51,14 @@ TEST(PageEngine, ListsItsModels) {
   EXPECT_EQ(models[0]["id"], "minimind-poet");
   EXPECT_EQ(models[0]["minimind"]["context_length"], 32768);
   EXPECT_EQ(models[0]["minimind"]["thinking"], false);
+  EXPECT_EQ(models[0]["minimind"]["inside"], true);
   EXPECT_EQ(models[0]["minimind"]["defaults"]["max_tokens"], 2048);
 }
 
 TEST(PageEngine, IsSilentAfterAStop) {
   PageEngine engine;
   engine.load({.path = demo});
-  engine.ask(1, true, poem);
+  engine.ask(1, "v1/chat/completions", poem);
   engine.step();
   engine.stop(1);
   engine.take_events();
@@ -65,15 +67,29 @@ TEST(PageEngine, IsSilentAfterAStop) {
 
 TEST(PageEngine, AnswersARequestThatIsWrong) {
   PageEngine engine;
-  engine.ask(1, true, poem);  // there is no model
+  engine.ask(1, "v1/chat/completions", poem);  // there is no model
   engine.load({.path = demo});
-  engine.ask(2, true, R"({"messages": 3})");
-  engine.ask(3, false, "{");
+  engine.ask(2, "v1/chat/completions", R"({"messages": 3})");
+  engine.ask(3, "v1/completions", "{");
   const ChatJson events = run(engine);
   ASSERT_EQ(events.size(), 3);
   for (const ChatJson& event : events) EXPECT_EQ(event[1], "send");
   EXPECT_EQ(events[0][2], 404);
   EXPECT_EQ(events[1][2], 400);
+}
+
+TEST(PageEngine, LooksInside) {
+  PageEngine engine;
+  engine.load({.path = demo});
+  engine.ask(1, "v1/inside", R"({"prompt": "夜泊枫桥"})");
+  engine.ask(2, "v1/inside", R"({"prompt": "夜泊枫桥", "positions": [99]})");
+  engine.ask(3, "v1/outside", R"({"prompt": "夜泊枫桥"})");
+  const ChatJson events = run(engine);
+  ASSERT_EQ(events.size(), 3);
+  EXPECT_EQ(events[0][2], 200);
+  EXPECT_EQ(ChatJson::parse(events[0][3].get<std::string>())["object"], "inside");
+  EXPECT_EQ(events[1][2], 400);
+  EXPECT_EQ(events[2][2], 404);
 }
 
 TEST(PageEngine, KeepsItsModelsIfAnotherCannotBeRead) {

@@ -146,6 +146,16 @@ class FileTest(PageTest):
         self.all('.token')[2].click()
         self.assertRegex(self.text('#token-details'), r'Probability (< )?[0-9.]+%')
 
+    def test_inside_is_shown(self):
+        self.click('#inside-tab')
+        self.find('#inside-text').send_keys('夜泊枫桥')
+        self.click('#look')
+        self.wait(lambda: self.all('#inside-tokens .piece') and self.all('#inside-details .layer'), 60)
+        self.all('#inside-tokens .piece')[1].click()
+        chosen = 'return document.querySelector(\'#inside-tokens [aria-pressed="true"]\').dataset.index'
+        self.wait(lambda: self.script(chosen) == '1', 60)
+        self.assertFalse(self.find('#inside-error').is_displayed())
+
     def test_axe_finds_no_fault(self):
         self.script('document.getElementById("not-opened").hidden = false; document.getElementById("opening").hidden = false')
         for theme in ('light', 'dark'):
@@ -194,6 +204,21 @@ class BrokenEngineTest(FileTest):
         self.assertRegex(self.answer(), POEM)
 
 
+class TruncatedTest(FileTest):
+    """A page of which a part is missing."""
+
+    def start_server(self):
+        page = self.models / 'truncated.html'
+        page.write_bytes((PAGE / 'minimind.html').read_bytes()[:-1_000_000])
+        return types.SimpleNamespace(address=page.as_uri())
+
+    def load(self):
+        self.browser.get(self.server.address)
+
+    def test_it_is_said(self):
+        self.wait(lambda: 'this page is truncated; download it again' in self.text('#models-error'), 60)
+
+
 class HostTest(FileTest):
     """The same file on a host that only sends files."""
 
@@ -232,6 +257,7 @@ def load_tests(loader, tests, pattern):
     for name in ('test_poem_is_written_at_once', 'test_damaged_file_is_named_and_the_poet_goes_on'):
         suite.addTest(ChineseFileTest(name))
     suite.addTest(BrokenEngineTest('test_another_engine_is_started'))
+    suite.addTest(TruncatedTest('test_it_is_said'))
     suite.addTest(HostTest('test_poem_is_written_at_once'))
     return suite
 

@@ -6,6 +6,7 @@ import {existsSync, mkdtempSync, readFileSync, readdirSync, rmSync, statSync} fr
 import {createRequire} from 'node:module';
 import {tmpdir} from 'node:os';
 import {basename, join, resolve} from 'node:path';
+import {pathToFileURL} from 'node:url';
 import {execFileSync} from 'node:child_process';
 import {test} from 'node:test';
 
@@ -16,7 +17,7 @@ const PROGRAM = process.env.MINIMIND_PROGRAM ?? join(ROOT, 'minimind');
 // Those of the page are modules without a package.
 const importPage = (name) => import(`data:text/javascript,${encodeURIComponent(readFileSync(join(ROOT, 'tools/page', name), 'utf8'))}`);
 const {Engine} = await importPage('engine.js');
-const {unpack} = await importPage('packed.js');
+const {Unpacker} = await importPage('packed.js');
 const createMinimind = createRequire(import.meta.url)(join(PAGE, 'program.js'));
 const program = readFileSync(join(PAGE, 'program.wasm'));
 
@@ -33,11 +34,11 @@ function give(engine, path, to) {
 }
 
 // Runs the engine until it has answered. Returns {status, body} of a whole answer, or {chunks}.
-function answer(engine, body, is_chat = true) {
-  engine.ask(1, is_chat, JSON.stringify(body));
+function answer(engine, body, path = 'v1/chat/completions') {
+  engine.ask(1, path, JSON.stringify(body));
   const chunks = [];
   for (;;) {
-    const {more, events} = engine.step();
+    const {more, events} = engine.run(0);
     for (const [number, kind, ...values] of events) {
       assert.equal(number, 1);
       if (kind === 'send') return {status: values[0], body: JSON.parse(values[1])};
@@ -108,7 +109,10 @@ test('bytes of every length are unpacked as they were packed', async () => {
     'for n in range(40): print(bundle.pack(random.Random(n).randbytes(n)), random.Random(n).randbytes(n).hex(), sep="\\t")';
   for (const line of execFileSync('python3', ['-c', lengths], {cwd: ROOT}).toString().trimEnd().split('\n')) {
     const [packed, bytes] = line.split('\t');
-    assert.equal(Buffer.from(await unpack(packed)).toString('hex'), bytes);
+    const unpacker = new Unpacker();
+    const start = packed.indexOf(' ') + 1;
+    for (const [from, to] of [[0, start + 6], [start + 6, start + 8], [start + 8, undefined]]) unpacker.take(packed.slice(from, to));
+    assert.equal(Buffer.from(await unpacker.bytes).toString('hex'), bytes);
   }
 });
 
@@ -130,13 +134,13 @@ test('twenty poems in a row take no more memory than two', async () => {
 
 test('a stop ends an answer without further events', async () => {
   const engine = await poet();
-  engine.ask(7, true, JSON.stringify({...POEM, stream: true}));
-  engine.step();
-  engine.step();
+  engine.ask(7, 'v1/chat/completions', JSON.stringify({...POEM, stream: true}));
+  engine.run(0);
+  engine.run(0);
   engine.stop(7);
   let steps = 0;
   for (let more = true; more; ++steps) {
-    const step = engine.step();
+    const step = engine.run(0);
     assert.deepEqual(step.events.filter(([number, kind]) => kind === 'write' && steps > 0), []);
     more = step.more;
   }
@@ -149,6 +153,51 @@ test('what is wrong with a request is said', async () => {
   assert.equal(status, 400);
   assert.match(body.error.message, /^temperature is "warm", expected /);
   assert.equal(answer(engine, {...POEM, model: 'other'}).status, 404);
+});
+
+test('a text that lacks a piece is an error', async () => {
+  const unpacker = new Unpacker();
+  unpacker.take('100 ABCD');
+  unpacker.end(new Error('truncated'));
+  await assert.rejects(unpacker.bytes, /truncated/);
+});
+
+test('the inside of a text is shown', async () => {
+  const engine = await poet();
+  const {status, body} = answer(engine, {prompt: '夜泊枫桥'}, 'v1/inside');
+  assert.equal(status, 200);
+  assert.equal(body.tokens.length, body.positions[0].position + 1);
+  assert.equal(body.attention.length, body.positions[0].layers.length);
+  assert.equal(answer(engine, {prompt: '夜', positions: [9]}, 'v1/inside').status, 400);
+  assert.equal(answer(engine, {prompt: '夜'}, 'v1/outside').status, 404);
+});
+
+test('the package is a module with the version of the program', async () => {
+  const facts = JSON.parse(readFileSync(join(PAGE, 'npm/package.json')));
+  assert.ok(execFileSync(PROGRAM, ['--version']).toString().includes(facts.version));
+  const {EngineError, load} = await import(pathToFileURL(join(PAGE, 'npm', facts.exports['.'].default)));
+  const model = await load(readFileSync(join(PAGE, 'minimind-poet.gguf')));
+  const textOfPackage = async (request) => {
+    let text = '';
+    for await (const piece of model.generate(request)) text += piece;
+    return text;
+  };
+  const expected = textOf(answer(await poet(), {...POEM, stream: true}));
+  const line = {prompt: '夜泊枫桥', temperature: 0, max_tokens: 20};
+  const [poem, again, continued] = await Promise.all([textOfPackage(POEM), textOfPackage(POEM), textOfPackage(line)]);
+  assert.equal(poem, expected);
+  assert.equal(again, expected);
+  assert.equal(continued, await textOfPackage(line));
+  for await (const piece of model.generate(POEM)) {
+    assert.ok(expected.startsWith(piece));
+    break;  // stops the answer
+  }
+  assert.equal((await model.trace('夜泊枫桥')).object, 'inside');
+  await assert.rejects(textOfPackage({...POEM, temperature: 'warm'}), /^EngineError: temperature is "warm"|^Error: temperature is "warm"/);
+  await assert.rejects(load(new Uint8Array(9)), EngineError);
+  const demo = join(ROOT, 'weights/demo');
+  const files = Object.fromEntries(readdirSync(demo).map((name) => [name, readFileSync(join(demo, name))]));
+  assert.equal((await load(files)).name, 'checkpoint');
 });
 
 test('a damaged file is an error in words, and the engine goes on', async () => {

@@ -111,7 +111,7 @@ for (const name of PANELS) {
   });
 }
 
-// Only a server that allows it has the view; the page in one file has not.
+// Only a server that allows it has the view.
 function showInsideTab() {
   const allowed = models.detailsOf(models.chosen()[0]).inside === true;
   byId('inside-tab').hidden = !allowed;
