@@ -6,7 +6,6 @@
 #include <memory>
 
 #include "runtime/tokenizer/files.h"
-#include "runtime/tokenizer/tokenizer_gguf.h"
 #include "runtime/tokenizer/tokenizer_json_writer.h"
 #include "tools/commands/chosen_types.h"
 #include "tools/commands/output_folder.h"
@@ -17,6 +16,7 @@
 #include "tools/options/load_llm.h"
 #include "tools/options/option_checks.h"
 #include "tools/options/options.h"
+#include "tools/options/tokenized_gguf.h"
 #include "tools/terminal/interrupt.h"
 #include "tools/terminal/language.h"
 #include "tools/terminal/note.h"
@@ -134,18 +134,6 @@ class WatchedWriting {
   std::optional<Progress> bar_;
 };
 
-// Replaces the tokenizer's end of text by the config's, as when the checkpoint itself is run.
-TokenizerData tokenizer_of(const Conversion& conversion) {
-  TokenizerData data = *conversion.tokenizer;
-  const std::vector<std::int32_t>& ends = conversion.checkpoint.config.eos_token_id;
-  if (conversion.checkpoint.sources.at("eos_token_id").kind == ConfigSource::Kind::assumed) return data;
-  const bool agrees = std::any_of(ends.begin(), ends.end(), [&](std::int32_t id) {
-    return data.eos_token && token_text(data, id) == data.eos_token;
-  });
-  if (!agrees) data.eos_token = token_text(data, ends.front());
-  return data;
-}
-
 struct Written {
   std::string description;
   std::vector<std::string> files;  // their paths
@@ -153,17 +141,11 @@ struct Written {
 
 // Each of the functions below writes one kind of output.
 
-// The file with these types, and in what other programs will read its tokenizer differently.
-GgufExport export_with_tokenizer(const Conversion& conversion, const Checkpoint& checkpoint, const WantedTypes& types,
-                                 std::vector<Fact>& differences) {
-  GgufExport model =
-      export_gguf(checkpoint, types, fs::path(conversion.options.out).stem().string(), conversion.threads);
-  if (conversion.tokenizer) {
-    differences = set_tokenizer(model.metadata, tokenizer_of(conversion), checkpoint.config.vocab_size);
-  } else {
-    model.metadata.set_string("tokenizer.ggml.model", "no_vocab");
-  }
-  return model;
+// In `differences`, what other programs will read differently.
+GgufExport gguf_of(const Conversion& conversion, const Checkpoint& checkpoint, const WantedTypes& types,
+                   std::vector<Fact>& differences) {
+  const std::string name = fs::path(conversion.options.out).stem().string();
+  return export_with_tokenizer(checkpoint, types, conversion.tokenizer, name, conversion.threads, differences);
 }
 
 ChosenTypes chosen_types(const Conversion& conversion) {
@@ -179,7 +161,7 @@ ChosenTypes chosen_types(const Conversion& conversion) {
                           .exported =
                               [&](const Checkpoint& checkpoint, const WantedTypes& types) {
                                 std::vector<Fact> differences;
-                                return export_with_tokenizer(conversion, checkpoint, types, differences);
+                                return gguf_of(conversion, checkpoint, types, differences);
                               },
                           .progress =
                               [&](std::size_t done, std::size_t total) {
@@ -194,7 +176,7 @@ Written write_gguf_file(const Conversion& conversion) {
   const ChosenTypes chosen =
       conversion.options.chooses() ? chosen_types(conversion) : ChosenTypes{conversion.checkpoint, conversion.types};
   std::vector<Fact> differences;
-  const GgufExport model = export_with_tokenizer(conversion, chosen.checkpoint, chosen.types, differences);
+  const GgufExport model = gguf_of(conversion, chosen.checkpoint, chosen.types, differences);
   conversion.say("other programs will differ:", differences);
   if (!conversion.tokenizer) {
     conversion.say("the model has no tokenizer, so the file has none;", {Fact("name one with --tokenizer")});

@@ -1,6 +1,7 @@
 #include "tools/options/command_options.h"
 
 #include <CLI/CLI.hpp>
+#include <algorithm>
 #include <utility>
 
 namespace minimind {
@@ -39,6 +40,11 @@ Option* Option::offer(const std::vector<std::string>& words) {
 
 Option* Option::excludes(Option* other) {
   option_->excludes(other->option_);
+  return this;
+}
+
+Option* Option::needs(Option* other) {
+  option_->needs(other->option_);
   return this;
 }
 
@@ -99,6 +105,13 @@ Option* CommandOptions::add_flag_callback(Text names, std::function<void()> set,
 
 Option* CommandOptions::get_option(const std::string& name) {
   return keep(command_->get_option(name));
+}
+
+void CommandOptions::allow_only(Option* option, const std::vector<std::string>& others) {
+  for (CLI::Option* const other : command_->get_options()) {
+    const auto is_other = [&](const std::string& name) { return other->check_name(name); };
+    if (other != option->option_ && std::ranges::none_of(others, is_other)) option->option_->excludes(other);
+  }
 }
 
 void CommandOptions::footer(const std::string& text) {

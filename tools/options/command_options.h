@@ -38,11 +38,14 @@ class Option {
   // Completions of the shell offer these words as the value, or in a list if the value's name ends with ",...".
   Option* offer(const std::vector<std::string>& words);
   Option* excludes(Option* other);
+  Option* needs(Option* other);
   Option* required();
   // With false, each mention of the option takes one value, not all that follow.
   Option* allow_extra_args(bool several);
 
  private:
+  friend class CommandOptions;
+
   CLI::Option* option_;
 };
 
@@ -75,6 +78,9 @@ class CommandOptions {
 
   // Returns an option that was added before.
   Option* get_option(const std::string& name);
+
+  // With `option`, the command takes none of its options so far but these.
+  void allow_only(Option* option, const std::vector<std::string>& others);
 
   // The text at the end of the help.
   void footer(const std::string& text);

@@ -12,6 +12,7 @@
 #include "tools/options/help.h"
 #include "tools/options/option_checks.h"
 #include "tools/serve/api.h"
+#include "tools/serve/export_page.h"
 #include "tools/serve/http_options.h"
 #include "tools/serve/model_shelf.h"
 #include "tools/serve/ollama.h"
@@ -43,6 +44,7 @@ struct ServeCommand : GenerationArguments {
   bool inside = false;
   bool no_sandbox = false;
   HttpArguments http;
+  PageExport page;
 };
 
 // Why a file cannot be read is for the operator alone, also of a quiet server.
@@ -189,6 +191,10 @@ void end_soon() {
 }
 
 int run_serve(const ServeCommand& command) {
+  if (!command.page.out.empty()) {
+    command.page.write(command, command.chat_template);
+    return 0;
+  }
   never_wait_for_standard_error();
   ApiOptions options = api_options(command);
   HttpSettings settings = http_settings(command);
@@ -267,6 +273,7 @@ Command add_serve(CommandOptions& command) {
   options->parallel.add_to(command);
   add_work_options(command, *options);
   options->http.add_to(command);
+  options->page.add_to(command);
   command.footer(
       bilingual("Programs for OpenAI's API work with the base URL that is printed, followed by /v1. The sampling "
                 "options are for requests that do not say. SIGTERM and Ctrl-C let running answers end.",

@@ -221,6 +221,7 @@ constexpr Translation texts[] = {
     Translation{"torch.save, state dict of MiniMind {}", "torch.save，MiniMind {} 的 state dict"},
     Translation{"Hugging Face folder, model_type {}", "Hugging Face 文件夹，model_type {}"},
     Translation{"{}, {:.1f} MB, in {:.2f} s", "{}，{:.1f} MB，用时 {:.2f} s"},
+    Translation{"{:.1f} MB; open it in a browser, or send it as it is", "{:.1f} MB；用浏览器打开，或原样发送"},
 
     // Chat: around the conversation
     Translation{"({})", "（{}）"},

@@ -41,6 +41,7 @@ class OutputFile {
   // Returns the number of bytes given to write().
   std::uint64_t size() const { return size_; }
   const std::string& path() const { return path_; }
+  const std::string& temporary_path() const { return temporary_path_; }
 
   // Flushes everything to the disk. Nothing can be written afterwards. Every step that can fail or be interrupted is
   // then done.

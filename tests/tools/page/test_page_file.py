@@ -204,6 +204,21 @@ class BrokenEngineTest(FileTest):
         self.assertRegex(self.answer(), POEM)
 
 
+class ExportedTest(FileTest):
+    """A page that the program wrote, with a model of the user's."""
+
+    def start_server(self):
+        page = self.models / 'mine.html'
+        if not page.exists():
+            subprocess.run([PROGRAM, 'serve', '-q', '-m', self.models / 'torch/model.pth', '--type', 'q8_0', '--export-page', page,
+                            '--page', PAGE / 'minimind.html'], check=True)
+        return types.SimpleNamespace(address=page.as_uri())
+
+    def test_poem_is_written_at_once(self):
+        self.assertRegex(self.answer(), POEM)
+        self.assertEqual(self.chosen(), 'mine')
+
+
 class TruncatedTest(FileTest):
     """A page of which a part is missing."""
 
@@ -257,6 +272,7 @@ def load_tests(loader, tests, pattern):
     for name in ('test_poem_is_written_at_once', 'test_damaged_file_is_named_and_the_poet_goes_on'):
         suite.addTest(ChineseFileTest(name))
     suite.addTest(BrokenEngineTest('test_another_engine_is_started'))
+    suite.addTest(ExportedTest('test_poem_is_written_at_once'))
     suite.addTest(TruncatedTest('test_it_is_said'))
     suite.addTest(HostTest('test_poem_is_written_at_once'))
     return suite
