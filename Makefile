@@ -11,7 +11,7 @@ ifeq ($(MAKELEVEL),0)
 MAKEFLAGS += --jobs=$(JOBS)
 endif
 
-BUILD_PACKAGES := libboost-dev libcli11-dev libfmt-dev libutf8proc-dev libxsimd-dev nlohmann-json3-dev
+BUILD_PACKAGES := libboost-dev libcli11-dev libfmt-dev libutf8proc-dev libxsimd-dev nlohmann-json3-dev zlib1g-dev
 TEST_PACKAGES := libgtest-dev python3
 SERVE_TEST_PACKAGES := python3-venv chromium chromium-driver
 
@@ -66,7 +66,7 @@ endif
 STATED := -DMINIMIND_VERSION='"$(VERSION)"' -DMINIMIND_DATE='"$(DATE)"'
 CPPFLAGS := -I. $(SYSROOT:%=-isystem %/include) -MMD -MP $(STATED) -DMINIMIND_SOURCE_DIR='"$(CURDIR)"'
 # The system's libraries may be of a later compiler than this one, whose C++ library they find when the program starts.
-LDLIBS := $(SYSROOT:%=-L%/lib) $(if $(STATIC),,-Wl,--allow-shlib-undefined -lfmt) -lutf8proc
+LDLIBS := $(SYSROOT:%=-L%/lib) $(if $(STATIC),,-Wl,--allow-shlib-undefined -lfmt) -lutf8proc -lz
 # The list of addresses that a program at a random place has to change takes a fortieth of a small one if it is not packed.
 PACK_ADDRESSES := -Wl,-z,pack-relative-relocs
 STATIC_PIE = -static-pie -s -Wl,--gc-sections $(call known_link_flags,$(PACK_ADDRESSES))
@@ -262,7 +262,7 @@ page-units:
 		printf '%s\n' $(PAGE_EMSCRIPTEN) "$$version" | sort -CV || { \
 		echo "$(EMXX) is of version $$version, expected $(PAGE_EMSCRIPTEN) or later, as Debian 13 has it; see tools/page/README.md"; exit 1; }
 	@mkdir -p $(PAGE)/include
-	@cd $(PAGE)/include && ln -sfn $(foreach header,CLI fmt nlohmann xsimd xtl utf8proc.h,/usr/include/$(header)) .
+	@cd $(PAGE)/include && ln -sfn $(foreach header,CLI fmt nlohmann xsimd xtl utf8proc.h zlib.h zconf.h,/usr/include/$(header)) .
 	$(call write_units,$(PAGE),$(PAGE_FILES))
 
 PAGE_OBJECTS = $(PAGE_UNITS:%=$(PAGE)/%.o) $(PAGE_KERNELS:%=$(PAGE)/runtime/kernels/%.o) $(PAGE)/categories.o $(PAGE)/case_maps.o

@@ -31,7 +31,7 @@ class Packages(unittest.TestCase):
             source = next(p for p in (pathlib.Path("/usr/bin", tool), pathlib.Path("/bin", tool)) if p.exists())
             (self.bin / tool).symlink_to(source)
         self.add("c++", COMPILER)
-        self.add("headers", "utf8proc.h\n")
+        self.add("headers", "zlib.h\n")
 
     def add(self, name, text):
         (self.bin / name).write_text(text)
@@ -41,11 +41,11 @@ class Packages(unittest.TestCase):
         return subprocess.run(["sh", SCRIPT, *arguments], env={**os.environ, "PATH": str(self.bin)}, capture_output=True, text=True)
 
     def test_what_the_compiler_finds_is_there(self):
-        result = self.run_script("install", "c++", "libutf8proc-dev")
+        result = self.run_script("install", "c++", "zlib1g-dev")
         self.assertEqual((result.returncode, result.stdout, result.stderr), (0, "", ""))
 
     def test_without_apt_missing_libraries_are_named_as_their_authors_do(self):
-        result = self.run_script("install", "c++", "libutf8proc-dev", "libfmt-dev", "nlohmann-json3-dev")
+        result = self.run_script("install", "c++", "zlib1g-dev", "libfmt-dev", "nlohmann-json3-dev")
         self.assertEqual(result.returncode, 1)
         self.assertIn("missing: fmt nlohmann-json; install them", result.stderr)
         self.assertIn("libfmt-dev nlohmann-json3-dev", result.stderr)
@@ -59,11 +59,11 @@ class Packages(unittest.TestCase):
     def test_only_missing_packages_are_installed(self):
         self.add("apt-get", APT_GET)
         self.add("log", "")
-        result = self.run_script("install", "c++", "libutf8proc-dev", "libfmt-dev")
+        result = self.run_script("install", "c++", "zlib1g-dev", "libfmt-dev")
         self.assertEqual(result.returncode, 0, result.stderr)
         log = (self.bin / "log").read_text()
         self.assertIn("libfmt-dev", log)
-        self.assertNotIn("libutf8proc-dev", log)
+        self.assertNotIn("zlib1g-dev", log)
 
     def test_a_package_that_brings_no_header_is_an_error(self):
         self.add("apt-get", APT_GET)

@@ -19,6 +19,7 @@ libgtest-dev GoogleTest header gtest/gtest.h
 libutf8proc-dev utf8proc header utf8proc.h
 libxsimd-dev xsimd header xsimd/xsimd.hpp
 nlohmann-json3-dev nlohmann-json header nlohmann/json.hpp
+zlib1g-dev zlib header zlib.h
 g++-aarch64-linux-gnu GCC-for-64-bit-ARM command aarch64-linux-gnu-g++
 qemu-user qemu-user command qemu-aarch64
 chromium Chromium command chromium

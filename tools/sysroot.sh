@@ -16,11 +16,11 @@ apt_for() {
     -o Dir::State::status="$apt/status" -o Dir::Cache="$apt/cache" "$@"
 }
 
-for header in boost CLI fmt gtest nlohmann xsimd utf8proc.h; do
+for header in boost CLI fmt gtest nlohmann xsimd utf8proc.h zlib.h zconf.h; do
   ln -s "/usr/include/$header" "$folder/include/$header"
 done
 apt_for update
-(cd "$folder/packages" && apt_for download libgtest-dev libutf8proc-dev)
+(cd "$folder/packages" && apt_for download libgtest-dev libutf8proc-dev zlib1g-dev)
 for package in "$folder"/packages/*.deb; do
   dpkg-deb -x "$package" "$folder/packages"
   dpkg-deb -f "$package" Package Version >> "$folder/versions.new"

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 #include <fmt/ranges.h>
 #include <utf8proc.h>
+#include <zlib.h>
 
 #include <CLI/Version.hpp>
 #include <boost/version.hpp>
@@ -36,11 +37,11 @@ std::string compiler() {
 
 std::string libraries() {
   return fmt::format(
-      "Boost {}, CLI11 {}, fmt {}, nlohmann-json {}, utf8proc {}, xsimd {}",
+      "Boost {}, CLI11 {}, fmt {}, nlohmann-json {}, utf8proc {}, xsimd {}, zlib {}",
       three_numbers(BOOST_VERSION / 100'000, BOOST_VERSION / 100 % 1000, BOOST_VERSION % 100), CLI11_VERSION,
       three_numbers(FMT_VERSION / 10'000, FMT_VERSION / 100 % 100, FMT_VERSION % 100),
       three_numbers(NLOHMANN_JSON_VERSION_MAJOR, NLOHMANN_JSON_VERSION_MINOR, NLOHMANN_JSON_VERSION_PATCH),
-      utf8proc_version(), three_numbers(XSIMD_VERSION_MAJOR, XSIMD_VERSION_MINOR, XSIMD_VERSION_PATCH));
+      utf8proc_version(), three_numbers(XSIMD_VERSION_MAJOR, XSIMD_VERSION_MINOR, XSIMD_VERSION_PATCH), zlibVersion());
 }
 
 }  // namespace

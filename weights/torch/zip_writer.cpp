@@ -1,9 +1,8 @@
 #include "weights/torch/zip_writer.h"
 
 #include <fmt/core.h>
+#include <zlib.h>
 
-#include <array>
-#include <cstring>
 #include <type_traits>
 #include <utility>
 
@@ -23,40 +22,6 @@ constexpr std::uint16_t first_of_january_1980 =
 
 std::span<const std::byte> bytes_of(std::string_view text) {
   return {reinterpret_cast<const std::byte*>(text.data()), text.size()};
-}
-
-// For each byte, the CRC-32 remainder of that byte with 0 to 7 zeros after it.
-using CrcTables = std::array<std::array<std::uint32_t, 256>, 8>;
-
-constexpr CrcTables crc_tables() {
-  CrcTables tables{};
-  for (std::uint32_t byte = 0; byte < 256; ++byte) {
-    std::uint32_t crc = byte;
-    for (int bit = 0; bit < 8; ++bit) crc = crc >> 1 ^ (crc & 1 ? 0xedb88320 : 0);
-    tables[0][byte] = crc;
-  }
-  for (std::size_t zeros = 1; zeros < tables.size(); ++zeros) {
-    for (std::size_t byte = 0; byte < 256; ++byte) {
-      const std::uint32_t before = tables[zeros - 1][byte];
-      tables[zeros][byte] = before >> 8 ^ tables[0][before & 255];
-    }
-  }
-  return tables;
-}
-
-// Returns the CRC-32 of what has `crc` with these bytes after it; that of nothing is 0.
-std::uint32_t crc_after(std::uint32_t crc, std::span<const std::byte> bytes) {
-  static constexpr CrcTables after = crc_tables();
-  crc = ~crc;
-  for (; bytes.size() >= sizeof(std::uint64_t); bytes = bytes.subspan(sizeof(std::uint64_t))) {
-    std::uint64_t word = 0;
-    std::memcpy(&word, bytes.data(), sizeof word);
-    word ^= crc;
-    crc = after[7][word & 255] ^ after[6][word >> 8 & 255] ^ after[5][word >> 16 & 255] ^ after[4][word >> 24 & 255] ^
-          after[3][word >> 32 & 255] ^ after[2][word >> 40 & 255] ^ after[1][word >> 48 & 255] ^ after[0][word >> 56];
-  }
-  for (const std::byte byte : bytes) crc = crc >> 8 ^ after[0][(crc ^ std::to_integer<std::uint32_t>(byte)) & 255];
-  return ~crc;
 }
 
 template <class Number>
@@ -163,14 +128,16 @@ void ZipFileWriter::add(const std::string& name, std::uint64_t size, const std::
   Member member{.name = name, .size = size, .offset = file_.size(), .crc = 0};
   file_.write(bytes_of(local_header(member)));
   const std::uint64_t begin = file_.size();
+  uLong crc = 0;
   produce([&](std::span<const std::byte> bytes) {
-    member.crc = crc_after(member.crc, bytes);
+    crc = ::crc32_z(crc, reinterpret_cast<const Bytef*>(bytes.data()), bytes.size());
     file_.write(bytes);
   });
   if (file_.size() - begin != size) {
     throw Error(fmt::format("{}: zip member {} has {} bytes, expected {} as announced", file_.path(), name,
                             file_.size() - begin, size));
   }
+  member.crc = static_cast<std::uint32_t>(crc);
   file_.rewrite(member.offset + crc_position, {reinterpret_cast<const std::byte*>(&member.crc), sizeof member.crc});
   members_.push_back(std::move(member));
 }

@@ -161,7 +161,7 @@ TEST_F(ArgumentsCli, VersionTellsWhatTheProgramIsMadeOf) {
   EXPECT_TRUE(text.starts_with("minimind " MINIMIND_VERSION "\ncommit: ")) << text;
   EXPECT_NE(text.find("\ncompiler: "), std::string::npos) << text;
   EXPECT_NE(text.find("\ninstruction sets of this machine: "), std::string::npos) << text;
-  for (const char* const library : {"Boost", "CLI11", "fmt", "nlohmann-json", "utf8proc", "xsimd"}) {
+  for (const char* const library : {"Boost", "CLI11", "fmt", "nlohmann-json", "utf8proc", "xsimd", "zlib"}) {
     EXPECT_NE(text.find(std::string(library) + " "), std::string::npos) << library << ": " << text;
   }
 }
