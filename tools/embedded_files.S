@@ -4,7 +4,9 @@
 
 .macro place name
 .global \name
+#ifndef _WIN32
 .hidden \name
+#endif
 \name:
 .endm
 
@@ -14,7 +16,11 @@ place \name
 place \name\()_end
 .endm
 
+#ifdef _WIN32
+.section .rdata, "dr"
+#else
 .section .rodata
+#endif
 #ifdef BUNDLED_MODEL
 embed bundled_model, "", BUNDLED_MODEL
 #else
@@ -38,4 +44,6 @@ embed page_content_security_policy, "tools/serve/page/", "content_security_polic
 .long 0xc0000000, 4, 3, 0
 #endif
 
+#ifndef _WIN32
 .section .note.GNU-stack, "", %progbits
+#endif

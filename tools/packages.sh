@@ -22,6 +22,8 @@ nlohmann-json3-dev nlohmann-json header nlohmann/json.hpp
 zlib1g-dev zlib header zlib.h
 g++-aarch64-linux-gnu GCC-for-64-bit-ARM command aarch64-linux-gnu-g++
 qemu-user qemu-user command qemu-aarch64
+g++-mingw-w64-x86-64-posix mingw-w64-with-POSIX-threads command x86_64-w64-mingw32-g++-posix
+wine Wine command wine
 chromium Chromium command chromium
 chromium-driver ChromeDriver command chromedriver
 clang-format clang-format command clang-format

@@ -2,7 +2,7 @@
 # release.sh MINIMIND VERSION TARGET...
 #
 # Builds one file for each target under build/release-files: the whole program with the bundled poet within it as q8_0, which needs
-# nothing but the kernel. Two builds of one commit with the same packages give the same bytes. Beside the files: SHA256SUMS, and the
+# nothing but the system. Two builds of one commit with the same packages give the same bytes. Beside the files: SHA256SUMS, and the
 # licences and versions of the libraries that are within them: LIBRARIES names their packages. MINIMIND is the program for this
 # machine, which writes the poet.
 set -eu
@@ -20,18 +20,23 @@ poet=$work/minimind-poet.gguf
 "$program" convert weights/demo/model.pth $poet --type q8_0 --force -q
 
 for target in "$@"; do
+  system=linux suffix=''
   case $target in
     linux-x86_64) compiler=g++ sysroot='' ;;
     linux-aarch64)
       compiler=aarch64-linux-gnu-g++
       tools/sysroot.sh arm64 aarch64-linux-gnu $work/sysroot-arm64
       sysroot=$root/$work/sysroot-arm64 ;;
-    *) echo "release.sh: unknown target $target, expected linux-x86_64 or linux-aarch64" >&2; exit 2 ;;
+    windows-x86_64)
+      compiler=x86_64-w64-mingw32-g++-posix system=windows suffix=.exe
+      tools/windows/sysroot.sh $work/sysroot-windows
+      sysroot=$root/$work/sysroot-windows ;;
+    *) echo "release.sh: unknown target $target, expected linux-x86_64, linux-aarch64 or windows-x86_64" >&2; exit 2 ;;
   esac
   build=$work/$target
-  make --no-print-directory STATIC=1 BUILD="$build" CXX="$compiler" MACHINE="${target#linux-}" SYSROOT="$sysroot" \
-    BUNDLED_MODEL=$poet "$build/minimind"
-  install -m 755 "$build/minimind" "$files/minimind-$version-$target"
+  make --no-print-directory STATIC=1 BUILD="$build" CXX="$compiler" MACHINE="${target#*-}" SYSROOT="$sysroot" \
+    SYSTEM=$system BUNDLED_MODEL=$poet "$build/minimind"
+  install -m 755 "$build/minimind$suffix" "$files/minimind-$version-$target$suffix"
 done
 # shellcheck disable=SC2086 # A list of words.
 tools/licences.sh "$version" $LIBRARIES > $files/LICENSES.txt

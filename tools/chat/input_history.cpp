@@ -50,7 +50,8 @@ std::string unescaped(std::string_view line) {
 void append_line(const fs::path& path, const std::string& line) {
   std::error_code failed;
   fs::create_directories(path.parent_path(), failed);
-  const int file = open(path.c_str(), O_APPEND | O_CREAT | O_WRONLY | O_CLOEXEC | O_NONBLOCK, S_IRUSR | S_IWUSR);
+  const int file =
+      open(path.string().c_str(), O_APPEND | O_CREAT | O_WRONLY | O_CLOEXEC | O_NONBLOCK, S_IRUSR | S_IWUSR);
   if (file < 0) return;
   struct stat status {};
   if (fstat(file, &status) == 0 && S_ISREG(status.st_mode)) {
@@ -74,10 +75,12 @@ void replace_lines(const std::string& path, const std::string& lines) {
 std::string history_path() {
   const auto folder = [](const char* name) {
     const char* const value = std::getenv(name);
-    return fs::path(value && *value == '/' ? value : "");
+    const fs::path path(value ? value : "");
+    return path.is_absolute() ? path : fs::path();
   };
-  if (const fs::path state = folder("XDG_STATE_HOME"); !state.empty()) return state / "minimind" / "history";
-  if (const fs::path home = folder("HOME"); !home.empty()) return home / ".local" / "state" / "minimind" / "history";
+  if (const fs::path state = folder("XDG_STATE_HOME"); !state.empty()) return (state / "minimind" / "history").string();
+  if (const fs::path home = folder("HOME"); !home.empty())
+    return (home / ".local" / "state" / "minimind" / "history").string();
   return "";
 }
 

@@ -42,7 +42,8 @@ std::string request_id_of(const HttpRequest& request) {
 
 HttpConnection::HttpConnection(HttpShared& shared, int descriptor, std::string client, bool checks_host)
     : shared_(shared),
-      descriptor_(shared.loop, descriptor),
+      socket_(descriptor),
+      descriptor_(http_descriptor(shared.loop, descriptor)),
       client_(std::move(client)),
       checks_host_(checks_host),
       deadline_(Clock::now() + shared.settings.head_timeout),
@@ -90,7 +91,7 @@ void HttpConnection::wait_to_write() {
 void HttpConnection::on_readable() {
   if (is(State::closed)) return;
   std::vector<char>& scratch = shared_.scratch;
-  const ssize_t count = ::recv(descriptor_.native_handle(), scratch.data(), scratch.size(), MSG_DONTWAIT);
+  const ssize_t count = ::recv(socket_, scratch.data(), scratch.size(), MSG_DONTWAIT);
   if (count < 0 && errno != EAGAIN && errno != EINTR) return drop("disconnected");
   if (count == 0) return on_end_of_input();
   if (count > 0 && !is(State::lingering) && !is(State::closing)) {
@@ -304,8 +305,7 @@ void HttpConnection::append(std::string_view bytes) {
 
 void HttpConnection::flush() {
   while (!is(State::closed) && out_at_ < out_.size()) {
-    const ssize_t count =
-        ::send(descriptor_.native_handle(), out_.data() + out_at_, out_.size() - out_at_, MSG_DONTWAIT | MSG_NOSIGNAL);
+    const ssize_t count = ::send(socket_, out_.data() + out_at_, out_.size() - out_at_, MSG_DONTWAIT | MSG_NOSIGNAL);
     if (count < 0 && errno == EINTR) continue;
     if (count < 0 && errno == EAGAIN) return wait_to_write();
     if (count < 0) return drop("disconnected");
@@ -396,7 +396,7 @@ void HttpConnection::check_time(Time now) {
     if (out_at_ < out_.size() && now - progress_ > shared_.settings.stall_timeout) return drop("too slow");
     if (now > deadline_) return on_deadline();
     if (!is_full() || is_reading_) return;
-    pollfd waiting{descriptor_.native_handle(), POLLRDHUP, 0};
+    pollfd waiting{socket_, POLLRDHUP, 0};
     if (::poll(&waiting, 1, 0) == 1 && !answer_->gone()) set_gone();
   });
 }
@@ -416,13 +416,13 @@ void HttpConnection::drop(std::string_view remark) {
   if (is(State::closed)) return;
   log(remark);
   const struct ::linger reset { 1, 0 };  // the kernel forgets what the client has not taken
-  ::setsockopt(descriptor_.native_handle(), SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
+  ::setsockopt(socket_, SOL_SOCKET, SO_LINGER, &reset, sizeof(reset));
   close();
 }
 
 void HttpConnection::linger() {
   if (is_ended_) return close();
-  ::shutdown(descriptor_.native_handle(), SHUT_WR);
+  ::shutdown(socket_, SHUT_WR);
   state_ = State::lingering;
   deadline_ = Clock::now() + (shared_.stopping ? short_linger_time : linger_time);
   wait_to_read();

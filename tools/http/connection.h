@@ -95,7 +95,8 @@ class HttpConnection final : public HttpAnswered, public std::enable_shared_from
   bool is(State state) const { return state_ == state; }
 
   HttpShared& shared_;
-  HttpDescriptor descriptor_;
+  const int socket_;
+  HttpDescriptor descriptor_;  // of socket_, which it closes
   const std::string client_;
   const bool checks_host_;
   State state_ = State::head;

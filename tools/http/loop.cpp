@@ -1,5 +1,7 @@
 #include "tools/http/loop.h"
 
+#include <sys/socket.h>
+
 #include <boost/asio/post.hpp>
 #include <chrono>
 #include <utility>
@@ -10,6 +12,15 @@ namespace {
 constexpr std::chrono::milliseconds rest_time{4};
 
 }  // namespace
+
+HttpDescriptor http_descriptor(HttpLoop& loop, int descriptor) {
+#ifdef _WIN32
+  const auto native = native_socket(descriptor);
+#else
+  const int native = descriptor;
+#endif
+  return {loop, {AF_UNSPEC, 0}, native};
+}
 
 void when_ready(HttpDescriptor& descriptor, HttpDescriptor::wait_type what, std::function<void()> ready) {
   descriptor.async_wait(what, [ready = std::move(ready)](const boost::system::error_code& error) {

@@ -1,8 +1,9 @@
 #pragma once
 
+#include <boost/asio/basic_datagram_socket.hpp>
 #include <boost/asio/basic_waitable_timer.hpp>
+#include <boost/asio/generic/datagram_protocol.hpp>
 #include <boost/asio/io_context.hpp>
-#include <boost/asio/posix/basic_stream_descriptor.hpp>
 #include <chrono>
 #include <functional>
 #include <memory>
@@ -13,10 +14,15 @@ namespace minimind {
 
 // The event loop of an HTTP server. Callbacks are std::function, so that Asio's templates are compiled once for all.
 using HttpLoop = boost::asio::io_context;
-using HttpDescriptor = boost::asio::posix::basic_stream_descriptor<HttpLoop::executor_type>;
+// A socket of any kind, which is only waited for: of datagrams Asio expects nothing else, on Windows too.
+using HttpDescriptor =
+    boost::asio::basic_datagram_socket<boost::asio::generic::datagram_protocol, HttpLoop::executor_type>;
 using HttpTimer =
     boost::asio::basic_waitable_timer<std::chrono::steady_clock, boost::asio::wait_traits<std::chrono::steady_clock>,
                                       HttpLoop::executor_type>;
+
+// Takes a socket.
+HttpDescriptor http_descriptor(HttpLoop& loop, int descriptor);
 
 // Calls `ready` once the descriptor can be read or written, or once it has failed. Does not call it if the descriptor
 // is closed first.

@@ -100,7 +100,7 @@ class HttpServer::Server {
       addresses_.push_back(listener.address());
       port_ = std::max(port_, listener.port());
       // Duplicated, because the listener closes its own descriptor.
-      acceptors_.emplace_back(loop_, ::fcntl(listener.descriptor(), F_DUPFD_CLOEXEC, 0));
+      acceptors_.push_back(http_descriptor(loop_, ::fcntl(listener.descriptor(), F_DUPFD_CLOEXEC, 0)));
     }
   }
   Server(const Server&) = delete;

@@ -2,11 +2,25 @@
 
 #include <CLI/CLI.hpp>
 #include <algorithm>
+#include <filesystem>
 #include <utility>
 
 namespace minimind {
 
 using Text = const std::string&;
+
+namespace {
+
+constexpr bool has_backslashes = std::filesystem::path::preferred_separator == '\\';
+
+bool takes_path(const CLI::Option& option) {
+  const std::string name = option.get_positional() ? option.get_name() : option.get_type_name();
+  if (name == "IN" || name == "OUT") return true;
+  const auto mentions = [&](const char* part) { return name.find(part) != std::string::npos; };
+  return mentions("FILE") || mentions("FOLDER") || mentions("MODEL") || mentions("PATH");
+}
+
+}  // namespace
 
 Option* Option::capture_default_str() {
   option_->capture_default_str();
@@ -59,6 +73,11 @@ Option* Option::allow_extra_args(bool several) {
 }
 
 Option* CommandOptions::keep(CLI::Option* option) {
+  // Windows takes slashes, too, and the rooms below know only them.
+  if (has_backslashes && takes_path(*option)) {
+    option->transform(
+        CLI::Validator([](std::string& path) { return std::ranges::replace(path, '\\', '/'), std::string(); }, ""));
+  }
   return &options_.emplace_back(*option);
 }
 

@@ -4,6 +4,7 @@
 #include <unistd.h>
 
 #include <algorithm>
+#include <array>
 #include <charconv>
 #include <cstddef>
 #include <filesystem>
@@ -239,9 +240,9 @@ namespace {
 
 // Its name alone where there is no /proc.
 fs::path executable() {
-  std::error_code failed;
-  const fs::path path = fs::read_symlink("/proc/self/exe", failed);
-  return failed ? fs::path("minimind") : path;
+  std::array<char, 4096> path;
+  const ssize_t size = ::readlink("/proc/self/exe", path.data(), path.size());
+  return size > 0 ? fs::path(std::string_view(path.data(), static_cast<std::size_t>(size))) : fs::path("minimind");
 }
 
 // The name of the model within the program, as if the program were a folder: no other file can be taken for one that
@@ -250,7 +251,7 @@ const std::string& bundled_path() {
   static const std::string path = [] {
     const std::span<const std::byte> bytes(bundled_model, bundled_model_end);
     if (bytes.empty()) return std::string();
-    const std::string name = (executable() / "minimind-poet.gguf").string();
+    const std::string name = (executable() / "minimind-poet.gguf").generic_string();
     provide_file(name, bytes);
     return name;
   }();
@@ -269,7 +270,7 @@ std::string model_path(const std::string& given) {
   const fs::path program = executable().parent_path();
   for (const fs::path& folder : {program / "weights" / "demo", program / ".." / "share" / "minimind" / "demo"}) {
     const fs::path model = folder / "model.pth";
-    if (fs::is_regular_file(model, failed)) return model.lexically_normal().string();
+    if (fs::is_regular_file(model, failed)) return model.lexically_normal().generic_string();
   }
   throw Error(
       fmt::format("the demo model is neither next to {} nor in ../share/minimind; name a "

@@ -13,6 +13,8 @@
 #include <filesystem>
 #include <system_error>
 
+#include "weights/io/path.h"
+
 #if __has_include(<linux/landlock.h>) && defined(SYS_landlock_create_ruleset)
 #include <linux/landlock.h>
 #define MINIMIND_HAS_LANDLOCK 1
@@ -84,9 +86,8 @@ std::string confine(const Sandbox&) {
 namespace fs = std::filesystem;
 
 std::optional<std::string> without_links(const fs::path& path) {
-  std::error_code failed;
-  const fs::path real = fs::canonical(path, failed);
-  return failed ? std::nullopt : std::optional(real.string());
+  const std::string real = real_path(path.string());
+  return real.empty() ? std::nullopt : std::optional(real);
 }
 
 std::string with_slash(std::string folder) {

@@ -33,7 +33,7 @@ void print(const char* text) {
 
 // GNU's C library has it from 2.34, musl from 1.2.2. fork() itself may wait for a lock that the interrupted thread
 // holds.
-#if !defined(__wasm__) && (!defined(__GLIBC__) || __GLIBC__ * 100 + __GLIBC_MINOR__ >= 234)
+#if defined(__linux__) && (!defined(__GLIBC__) || __GLIBC__ * 100 + __GLIBC_MINOR__ >= 234)
 pid_t fork_in_handler() {
   return ::_Fork();
 }

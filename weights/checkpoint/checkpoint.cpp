@@ -130,9 +130,9 @@ std::string normal_path(std::string_view path) {
   return normal;
 }
 
-// The folder above `folder` by name. If `folder` is a link, `folder`/.. is another folder.
+// The folder above `folder` by name. If `folder` is a link, `folder`/.. is another folder. "C:/" is a drive of Windows.
 std::string named_parent(const std::string& folder) {
-  const bool is_relative = !folder.empty() && !folder.starts_with('/');
+  const bool is_relative = !folder.empty() && !folder.starts_with('/') && folder.find(":/") != 1;
   return parent_path(normal_path(is_relative ? join_path(real_path("."), folder) : folder));
 }
 

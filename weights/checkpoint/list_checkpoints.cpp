@@ -44,9 +44,9 @@ std::vector<fs::path> weight_files(const fs::path& path) {
 // The file as it is now; std::nullopt if it is gone.
 std::optional<WrittenFile> written_file(const fs::path& file) {
   struct stat status {};
-  if (::stat(file.c_str(), &status) != 0) return std::nullopt;
+  if (::stat(file.string().c_str(), &status) != 0) return std::nullopt;
   const auto seconds = static_cast<std::int64_t>(status.st_mtim.tv_sec);
-  return WrittenFile{file.string(), seconds * 1'000'000'000 + status.st_mtim.tv_nsec,
+  return WrittenFile{file.generic_string(), seconds * 1'000'000'000 + status.st_mtim.tv_nsec,
                      static_cast<std::uintmax_t>(status.st_size), status.st_ino};
 }
 

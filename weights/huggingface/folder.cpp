@@ -50,8 +50,8 @@ std::map<std::string, std::string> read_index(const std::string& path) {
   std::map<std::string, std::string> shard_of;
   for (const auto& [tensor, shard] : index["weight_map"].items()) {
     const std::string name = shards.required_text(tensor);
-    if (name.empty() || name.size() > NAME_MAX || name == "." || name == ".." || name.find('/') != std::string::npos ||
-        name.find('\0') != std::string::npos) {
+    if (name.empty() || name.size() > NAME_MAX || name == "." || name == ".." ||
+        name.find_first_of("/\\:") != std::string::npos || name.find('\0') != std::string::npos) {
       shards.fail(tensor, "the name of a file next to the index");
     }
     shard_of[tensor] = name;

@@ -1,0 +1,253 @@
+#!/usr/bin/env python3
+"""windows.py MINIMIND.EXE: runs the program for Windows under wine, and compares what it does with ./minimind of this machine.
+
+What wine cannot show is in tools/windows/README.md. WINEPREFIX is build/wine unless it is set.
+"""
+
+import contextlib
+import json
+import os
+import pathlib
+import pty
+import re
+import select
+import shutil
+import subprocess
+import sys
+import tempfile
+import time
+import unittest
+import urllib.request
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+GOLDEN = ROOT / 'tests/golden'
+NATIVE = ROOT / 'minimind'
+PROGRAM = pathlib.Path(sys.argv.pop(1) if len(sys.argv) > 1 else ROOT / 'build/for/windows-x86_64/minimind.exe').resolve()
+WINE = shutil.which('wine') or shutil.which('wine64') or '/usr/lib/wine/wine64'
+ENVIRONMENT = {'WINEDEBUG': '-all', 'WINEPREFIX': str(ROOT / 'build/wine'), 'LANG': 'en_US.UTF-8', **os.environ}
+SYSTEM_LIBRARIES = {'KERNEL32.dll', 'msvcrt.dll', 'WS2_32.dll', 'MSWSOCK.dll', 'ADVAPI32.dll'}
+LINUX_ONLY = {'v3-yarn': ['--rope-scaling', 'yarn'], 'v2-yarn': ['--rope-scaling', 'yarn']}
+INTERRUPTED, FAILED, MISUSED = 130, 1, 2
+
+
+def run(*arguments, program=None, **options):
+    """Runs the program for Windows, or another one; returns its result with bytes."""
+    command = [WINE, PROGRAM] if program is None else [program]
+    options = {'capture_output': True, 'timeout': 300, 'env': ENVIRONMENT, **options}
+    return subprocess.run([*map(str, command), *map(str, arguments)], check=False, **options)
+
+
+class Terminal:
+    """The program in a terminal."""
+
+    def __init__(self, *arguments, cwd=None):
+        self.output = b''
+        self.process, self.terminal = pty.fork()
+        if self.process == 0:
+            os.chdir(cwd or ROOT)
+            os.execve(WINE, [WINE, str(PROGRAM), *map(str, arguments)], {**ENVIRONMENT, 'TERM': 'xterm'})
+
+    def type(self, text):
+        os.write(self.terminal, text.encode())
+
+    def wait_for(self, text, seconds=120):
+        end = time.monotonic() + seconds
+        while text not in self.text():
+            if time.monotonic() > end or not self.read(end - time.monotonic()):
+                raise AssertionError(f'{text!r} is not in {self.text()!r}')
+
+    def read(self, seconds):
+        if not select.select([self.terminal], [], [], max(0, seconds))[0]:
+            return False
+        with contextlib.suppress(OSError):
+            self.output += os.read(self.terminal, 65536)
+            return True
+        return False
+
+    def text(self):
+        """What was written, without escape sequences."""
+        return re.sub(r'\x1b(\[[0-9;?]*[A-Za-z]|\][^\x07]*\x07)', '', self.output.decode(errors='replace'))
+
+    def status(self):
+        while self.read(60):
+            pass
+        _, status = os.waitpid(self.process, 0)
+        os.close(self.terminal)
+        return os.waitstatus_to_exitcode(status)
+
+
+class WindowsTest(unittest.TestCase):
+    maxDiff = 2000
+
+    @classmethod
+    def setUpClass(cls):
+        cls.folder = pathlib.Path(cls.enterClassContext(tempfile.TemporaryDirectory()), '诗人 和模型')
+        cls.folder.mkdir()
+        cls.model = cls.folder / '模型.pth'
+        shutil.copy(GOLDEN / 'v3-dense/model.pth', cls.model)
+        cls.poet = ROOT / 'weights/demo/model.pth'
+
+    def succeeds(self, *arguments, **options):
+        result = run(*arguments, **options)
+        self.assertEqual(result.returncode, 0, result.stderr.decode(errors='replace'))
+        return result.stdout
+
+    def same(self, *arguments, **options):
+        """Asserts that both programs write the same, and returns it."""
+        written = self.succeeds(*arguments, **options)
+        self.assertEqual(written, run(*arguments, program=NATIVE, **options).stdout)
+        return written
+
+    def test_needs_only_libraries_of_the_system(self):
+        tool = 'x86_64-w64-mingw32-objdump'
+        listed = subprocess.run([tool, '-p', PROGRAM], capture_output=True, text=True, check=True).stdout
+        self.assertLessEqual(set(re.findall(r'DLL Name: (\S+)', listed)), SYSTEM_LIBRARIES)
+
+    def test_logits_are_those_of_pytorch(self):
+        for case in sorted(GOLDEN.iterdir()):
+            if not case.is_dir():
+                continue
+            with self.subTest(case.name):
+                stated = json.loads((case / 'case.json').read_text())
+                models = [name for name in ('model.pth', 'pytorch_model.bin') if (case / name).exists()]
+                lora = ['--lora', case / 'lora.pth'] if (case / 'lora.pth').exists() else []
+                config = ['--config', case / 'config.json'] if (case / 'config.json').exists() else []
+                tokens = ','.join(map(str, stated['tokens']))
+                self.succeeds('compare', case / models[0] if models else case, *lora, *config, '--tokens', tokens,
+                              *LINUX_ONLY.get(case.name, []), '--reference', case / 'logits.npy', '--tolerance', '2e-4')
+
+    def test_greedy_tokens_are_those_of_pytorch(self):
+        stated = json.loads((GOLDEN / 'v3-dense/case.json').read_text())
+        prompt = ','.join(map(str, stated['tokens'][: stated['prompt_len']]))
+        written = self.succeeds('generate', self.model, '-q', '--greedy', '--ignore-eos', '--tokens', prompt, '-n', len(stated['greedy']))
+        self.assertEqual([int(token) for token in re.findall(r'\d+', written.decode())], stated['greedy'])
+
+    def test_each_instruction_set_writes_the_poem(self):
+        for name in ('sse2', 'avx2'):
+            with self.subTest(name):
+                self.same('generate', '-q', '--greedy', '-n', '16', '-m', self.poet, '-p', '床前明月光，', env={**ENVIRONMENT, 'MINIMIND_ISA': name})
+
+    def test_paths_and_arguments_are_unicode(self):
+        written = self.succeeds('generate', '-q', '--greedy', '-n', '8', '-m', self.poet, '-p', '春眠不觉晓，😀')
+        self.assertEqual(written, run('generate', '-q', '--greedy', '-n', '8', '-m', self.poet, '-p', '春眠不觉晓，😀', program=NATIVE).stdout)
+        for path in (self.model.name, f'.\\{self.model.name}', f'..\\{self.folder.name}\\{self.model.name}', f'Z:{self.model}'.replace('/', '\\')):
+            with self.subTest(path):
+                stated = json.loads(self.succeeds('inspect', path, '--json', cwd=self.folder))
+                self.assertEqual(stated['family'], 'v3')
+        missing = run('inspect', '没有.pth', cwd=self.folder)
+        self.assertEqual(missing.returncode, FAILED)
+        self.assertIn('没有.pth: cannot be opened: No such file or directory', missing.stderr.decode())
+
+    def test_bytes_of_standard_streams_stay(self):
+        text = b'a\r\nb\n\x1ac\r\n\xe6\x98\xa5'
+        ids = self.same('tokenize', '-m', self.poet, input=text)
+        self.assertEqual(self.same('tokenize', '-m', self.poet, '--decode', input=ids).rstrip(b'\n'), text)
+
+    def test_converts_to_the_same_bytes(self):
+        for name in ('诗人.gguf', '诗人.pth'):
+            with self.subTest(name):
+                self.succeeds('convert', self.poet, self.folder / name, '--type', 'q8_0' if name.endswith('gguf') else 'f16', '-q')
+                other = self.folder / f'native-{name}'
+                run('convert', self.poet, other, '--type', 'q8_0' if name.endswith('gguf') else 'f16', '-q', program=NATIVE)
+                self.assertEqual((self.folder / name).read_bytes(), other.read_bytes())
+        refused = run('convert', self.poet, self.folder / '诗人.gguf')
+        self.assertEqual(refused.returncode, FAILED)
+        self.succeeds('convert', self.poet, f'{self.folder}/文件夹/', '-q')
+        self.assertEqual(json.loads(self.succeeds('inspect', f'{self.folder}/文件夹', '--json'))['family'], 'v3')
+        self.assertEqual([path.name for path in self.folder.rglob('.*')], [])
+
+    def test_batch_writes_the_same_lines_and_continues(self):
+        requests = self.folder / '请求.jsonl'
+        requests.write_text(''.join(json.dumps({'prompt': text}, ensure_ascii=False) + '\n' for text in ('春', '夏', '秋')))
+        results, native = self.folder / '结果.jsonl', self.folder / 'native.jsonl'
+        options = ['-m', self.poet, '-n', '8', '--temperature', '0', '-q']
+        self.succeeds('batch', requests, '-o', results, *options)
+        run('batch', requests, '-o', native, *options, program=NATIVE)
+        whole = results.read_bytes()
+
+        def texts(path):
+            return [json.loads(line)['response']['body'].get('choices') for line in path.read_text().splitlines()]
+
+        self.assertEqual(texts(results), texts(native))
+        results.write_bytes(whole.splitlines(keepends=True)[0])
+        self.succeeds('batch', requests, '-o', results, *options)
+        self.assertEqual(texts(results), texts(native))
+
+    def test_a_file_has_one_writer(self):
+        held, results = self.folder / '锁.jsonl', self.folder / '锁住.jsonl'
+        held.write_text(json.dumps({'prompt': '春'}) + '\n')
+        first = subprocess.Popen([WINE, PROGRAM, 'batch', '/dev/stdin', '-o', results, '-m', self.poet, '-n', '400000', '-c', '400000',
+                                  '--ignore-eos', '-q'], stdin=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT)
+        try:
+            first.stdin.write(held.read_bytes() * 50)
+            first.stdin.close()
+            end = time.monotonic() + 60
+            while not results.exists() and time.monotonic() < end:
+                time.sleep(0.2)
+            second = run('batch', held, '-o', results, '-m', self.poet, '-q')
+            self.assertEqual(second.returncode, FAILED)
+            self.assertRegex(second.stderr.decode(), '锁住.jsonl: is in use by process [0-9]+')
+        finally:
+            first.kill()
+            first.wait()
+            first.stderr.close()
+
+    def test_exit_statuses(self):
+        self.assertEqual(run('generate', '--no-such-option').returncode, MISUSED)
+        self.assertEqual(run('generate', '-m', 'missing.pth').returncode, FAILED)
+        self.assertEqual(run('--version').returncode, 0)
+
+    def test_bench_measures(self):
+        measured = json.loads(self.succeeds('bench', '-m', self.model, '-p', '8', '-n', '4', '-r', '1', '-t', '1', '--json'))
+        self.assertTrue(measured)
+
+    def test_chat_answers_a_script(self):
+        self.same('chat', '-m', self.poet, '--turns', '-q', '--greedy', '-n', '8', input='写一首诗\n再写一首\n'.encode())
+
+    def test_chat_in_a_terminal(self):
+        chat = Terminal('chat', '-m', self.poet, '--greedy', '-n', '8')
+        chat.wait_for('>')
+        chat.type('/hel\t\r')
+        chat.wait_for('/exit')
+        chat.type('春\x7f秋\r')
+        chat.wait_for('秋')
+        chat.type('\x03')
+        chat.wait_for('Ctrl-C again')
+        chat.type('\x03')
+        self.assertEqual(chat.status(), INTERRUPTED)
+
+    def test_ctrl_c_removes_what_is_not_complete(self):
+        target = self.folder / '中断.gguf'
+        work = Terminal('generate', '-m', self.poet, '-n', '400000', '-c', '400000', '--ignore-eos')
+        time.sleep(8)
+        work.type('\x03')
+        self.assertEqual(work.status(), INTERRUPTED)
+        self.assertFalse(target.exists())
+
+    def test_serve(self):
+        model = self.folder / 'served.gguf'
+        self.succeeds('convert', self.poet, model, '--type', 'q8_0', '-q')
+        server = Terminal('serve', '-m', model, '--port', '0')
+        server.wait_for('serving at')
+        address = re.search(r'http://127\.0\.0\.1:\d+', server.text())[0]
+        with urllib.request.urlopen(f'{address}/') as page:
+            self.assertIn(b'<html', page.read())
+        body = {'messages': [{'role': 'user', 'content': '春'}], 'max_tokens': 8, 'temperature': 0}
+        request = urllib.request.Request(f'{address}/v1/chat/completions', json.dumps(body).encode(), {'Content-Type': 'application/json'})
+        with urllib.request.urlopen(request) as answer:
+            whole = json.load(answer)['choices'][0]['message']['content']
+        request.data = json.dumps({**body, 'stream': True}).encode()
+        with urllib.request.urlopen(request) as answer:
+            pieces = [json.loads(line[6:]) for line in answer.read().splitlines() if line.startswith(b'data: {')]
+        self.assertEqual(''.join(piece['choices'][0]['delta'].get('content') or '' for piece in pieces if piece['choices']), whole)
+        # The file that is served can be replaced.
+        self.succeeds('convert', self.poet, model, '--type', 'q4_0', '--force', '-q')
+        second = run('serve', '-m', model, '--port', address.rsplit(':', 1)[1])
+        self.assertEqual(second.returncode, FAILED)
+        self.assertIn('is in use', second.stderr.decode())
+        server.type('\x03')
+        self.assertEqual(server.status(), 0)
+
+
+if __name__ == '__main__':
+    unittest.main()
