@@ -123,6 +123,7 @@ CommandLine::CommandLine(std::function<std::string()> version, const std::vector
       app_(std::make_unique<CLI::App>(bilingual("Run MiniMind language models on a CPU, straight from the checkpoint.",
                                                 "直接加载检查点，在 CPU 上运行 MiniMind 语言模型。"),
                                       "minimind")) {
+  app_->allow_windows_style_options(false);  // a path may start with a slash
   app_->formatter(help_formatter());
   app_->set_version_flag("--version", version_, bilingual("print the version", "显示版本"))->group(common_group);
   app_->footer(
