@@ -141,6 +141,11 @@ class Watch {
       }
       complain(found.path, error.what());
     }
+    // Its end was written after the folder was listed: it would be shown again as one that was written anew.
+    if (!options_.once && loaded && written_files(found.path) != found.files) {
+      waits_ = true;
+      return true;
+    }
     seen_[found.path] = found.files;
     return !loaded || show(found, *loaded);
   }
