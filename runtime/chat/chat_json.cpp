@@ -169,10 +169,23 @@ ChatJson parse_chat_json(std::string_view text, const std::string& source, Large
 }
 
 std::string_view kind_of(const ChatJson& value) {
-  // By the type; binary values and discarded ones are in no text.
-  constexpr std::string_view kinds[] = {"none",       "a mapping",  "a list",  "a string", "a boolean",
-                                        "an integer", "an integer", "a float", "none",     "none"};
-  return kinds[static_cast<std::size_t>(value.type())];
+  switch (value.type()) {
+    case ChatJson::value_t::boolean:
+      return "a boolean";
+    case ChatJson::value_t::number_integer:
+    case ChatJson::value_t::number_unsigned:
+      return "an integer";
+    case ChatJson::value_t::number_float:
+      return "a float";
+    case ChatJson::value_t::string:
+      return "a string";
+    case ChatJson::value_t::array:
+      return "a list";
+    case ChatJson::value_t::object:
+      return "a mapping";
+    default:
+      return "none";
+  }
 }
 
 std::string json_line(const ChatJson& value) {

@@ -105,50 +105,6 @@ std::vector<BenchModel> load_models(const Checkpoint& checkpoint, const std::vec
   return models;
 }
 
-template <class Value>
-Value only(const char* option, const std::vector<Value>& values) {
-  if (values.size() == 1) return values.front();
-  throw UsageError(fmt::format("--memory: {} has {} values, expected one", option, values.size()));
-}
-
-// What the program takes that generates one text.
-int run_memory(const BenchOptions& options) {
-  MemoryParts memory;
-  const std::size_t prompt = only("--prompt", parse_counts(options.prompts, "--prompt", 1, most_tokens));
-  const NamedType type = only("--type", types_of(options));
-  std::optional<std::size_t> threads;
-  if (options.threads) threads = only("--threads", parse_counts(*options.threads, "--threads", 1, 1024));
-
-  const Checkpoint checkpoint =
-      open_checkpoint(model_path(options.checkpoint.model), options.checkpoint.open_options());
-  HugePageArena weights;
-  const LLM llm = load_llm(
-      checkpoint, {.type = type.type, .compute = options.compute, .kv_type = options.kv_type, .threads = threads},
-      weights);
-  memory.add("weights");
-  const auto tokenizer = optional_tokenizer("", options.checkpoint.model);
-  memory.add("tokenizer");
-
-  const std::size_t positions = prompt + options.decoded;
-  Context context = llm.context(positions);
-  Forward forward = llm.forward(prompt, positions);
-  std::vector<float> logits(llm.config.vocab_size);
-  const std::vector<std::int32_t> tokens(prompt);
-  for (std::size_t done = 0; done < positions;) {
-    const std::size_t count = done < prompt ? std::min(forward.max_tokens(), prompt - done) : 1;
-    forward.run(context, std::span(tokens).first(count), {logits.data(), 1, logits.size()});
-    done += count;
-  }
-  memory.add("keys and values", KvCache::bytes(llm.config, llm.kv_type, positions), "a step");
-  if (options.json) {
-    print_output("{}\n", dump_json(memory.to_json()));
-  } else {
-    print_output("{}: {} + {} tokens, {} KV cache, -t {}\n\n{}", checkpoint.path, prompt, options.decoded,
-                 name_of(llm.kv_type), llm.threads, memory.to_text());
-  }
-  return 0;
-}
-
 // The processor's name on x86; on ARM Linux gives only numbers.
 std::string processor_name() {
   std::ifstream file("/proc/cpuinfo");
@@ -175,22 +131,72 @@ std::string names_of(const kernels::Table& kernels) {
   return kernels.bf16 ? fmt::format("{} and {}", kernels.name, kernels.bf16->name) : kernels.name;
 }
 
+// Those of the option; empty: suitable_threads().
+std::vector<std::size_t> given_threads(const BenchOptions& options) {
+  return options.threads ? parse_counts(*options.threads, "--threads", 1, 1024) : std::vector<std::size_t>();
+}
+
+Checkpoint open_with_notes(const BenchOptions& options, const kernels::Table& kernels) {
+  Checkpoint checkpoint = open_checkpoint(model_path(options.checkpoint.model), options.checkpoint.open_options());
+  if (!options.quiet) {
+    print_notes(checkpoint, options.checkpoint.model);
+    print_compute_note(kernels);
+  }
+  return checkpoint;
+}
+
+template <class Value>
+Value only(const char* option, const std::vector<Value>& values) {
+  if (values.size() == 1) return values.front();
+  throw UsageError(fmt::format("--memory: {} has {} values, expected one", option, values.size()));
+}
+
+// What the program takes that generates one text.
+int run_memory(const BenchOptions& options) {
+  MemoryParts memory;
+  const std::size_t prompt = only("--prompt", parse_counts(options.prompts, "--prompt", 1, most_tokens));
+  const NamedType type = only("--type", types_of(options));
+  std::vector<std::size_t> threads = given_threads(options);
+  if (!threads.empty()) only("--threads", threads);
+  const Checkpoint checkpoint = open_with_notes(options, choose_kernels(options.compute));
+  if (threads.empty()) threads = {suitable_threads(checkpoint)};
+  LLM llm = std::move(load_models(checkpoint, {type}, options).front().llm);
+  llm.threads = threads.front();
+  if (!options.quiet) say_what_is_unusual({{BenchKind::decode, options.decoded, prompt}}, threads, llm.config);
+  memory.add("weights");
+  const auto tokenizer = optional_tokenizer("", options.checkpoint.model);
+  memory.add("tokenizer");
+
+  const std::size_t positions = prompt + options.decoded;
+  Context context = llm.context(positions);
+  Forward forward = llm.forward(prompt, positions);
+  std::vector<float> logits(llm.config.vocab_size);
+  const std::vector<std::int32_t> tokens(prompt);
+  for (std::size_t done = 0; done < positions;) {
+    const std::size_t count = done < prompt ? std::min(forward.max_tokens(), prompt - done) : 1;
+    forward.run(context, std::span(tokens).first(count), {logits.data(), 1, logits.size()});
+    done += count;
+  }
+  memory.add("keys and values", KvCache::bytes(llm.config, llm.kv_type, positions), "a step");
+  if (options.json) {
+    print_output("{}\n", dump_json(memory.to_json()));
+  } else {
+    print_output("{}: {} + {} tokens, {} KV cache, -t {}\n\n{}", checkpoint.path, prompt, options.decoded,
+                 name_of(llm.kv_type), llm.threads, memory.to_text());
+  }
+  return 0;
+}
+
 int run_bench_command(const BenchOptions& options) {
   if (options.memory) return run_memory(options);
   const std::vector<BenchTest> tests = tests_of(options);
   const std::vector<NamedType> types = types_of(options);
-  std::vector<std::size_t> threads;
-  if (options.threads) threads = parse_counts(*options.threads, "--threads", 1, 1024);
+  std::vector<std::size_t> threads = given_threads(options);
   const bool profiling = profile_requested();
   const kernels::Table& kernels = choose_kernels(options.compute);
-  const Checkpoint checkpoint =
-      open_checkpoint(model_path(options.checkpoint.model), options.checkpoint.open_options());
+  const Checkpoint checkpoint = open_with_notes(options, kernels);
   if (threads.empty()) threads = {suitable_threads(checkpoint)};
-  if (!options.quiet) {
-    print_notes(checkpoint, options.checkpoint.model);
-    print_compute_note(kernels);
-    say_what_is_unusual(tests, threads, checkpoint.config);
-  }
+  if (!options.quiet) say_what_is_unusual(tests, threads, checkpoint.config);
 
   const std::vector<BenchModel> models = load_models(checkpoint, types, options);
   const BenchPlan plan{tests, threads, options.repetitions, profiling};

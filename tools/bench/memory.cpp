@@ -31,10 +31,15 @@ MemoryParts::MemoryParts() {
   add("program");
 }
 
+std::size_t MemoryParts::together() const {
+  std::size_t sum = 0;
+  for (const Part& part : parts_) sum += part.bytes;
+  return sum;
+}
+
 void MemoryParts::add(const std::string& name) {
   const std::size_t now = status_bytes("VmRSS");
-  parts_.push_back({name, now - std::min(now, seen_)});
-  seen_ += parts_.back().bytes;
+  parts_.push_back({name, now - std::min(now, together())});
 }
 
 void MemoryParts::add(const std::string& name, std::size_t bytes, const std::string& rest) {
@@ -50,7 +55,7 @@ std::string MemoryParts::to_text() const {
     text += fmt::format("{:<18} {:>9.1f} MB\n", name, 1e-6 * static_cast<double>(bytes));
   };
   for (const Part& part : parts_) add_line(part.name, part.bytes);
-  add_line("together", seen_);
+  add_line("together", together());
   add_line("most at one time", status_bytes("VmHWM"));
   return text;
 }
@@ -58,7 +63,7 @@ std::string MemoryParts::to_text() const {
 nlohmann::ordered_json MemoryParts::to_json() const {
   nlohmann::ordered_json json;
   for (const Part& part : parts_) json[part.name] = part.bytes;
-  json["together"] = seen_;
+  json["together"] = together();
   json["most at one time"] = status_bytes("VmHWM");
   return json;
 }

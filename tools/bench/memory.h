@@ -27,8 +27,9 @@ class MemoryParts {
     std::string name;
     std::size_t bytes;
   };
+  std::size_t together() const;
+
   std::vector<Part> parts_;
-  std::size_t seen_ = 0;  // the sum of the parts
 };
 
 }  // namespace minimind

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <cstddef>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <span>
 
@@ -124,26 +123,44 @@ ChatActions::Next ChatActions::perform(const ChatEntry& entry) {
 }
 
 ChatActions::Next ChatActions::perform(const ChatCommand& command) {
-  using Text = const std::string&;
-  // By ChatAction, all before `exit`.
-  static constexpr void (*runs[])(ChatActions & own, Text argument) = {
-      [](ChatActions& own, Text) { own.notices_.show(chat_help()); },
-      [](ChatActions& own, Text) { own.reset(); },
-      [](ChatActions& own, Text) { own.undo(); },
-      [](ChatActions& own, Text) { own.regenerate(); },
-      [](ChatActions& own, Text text) { own.system(text); },
-      [](ChatActions& own, Text text) { own.think(text); },
-      [](ChatActions& own, Text path) {
-        own.save(path);
-        own.notices_.say("saved {} in {}", counted_turns(own.conversation_.turns()), path);
-      },
-      [](ChatActions& own, Text path) { own.load(path); },
-      [](ChatActions& own, Text) { own.notices_.show(chat_stats(own.conversation_)); },
-      [](ChatActions& own, Text result) { own.tool(result); },
-      [](ChatActions& own, Text) { own.finishes(own.reload_); }};
-  static_assert(std::size(runs) == static_cast<std::size_t>(ChatAction::exit));
-  if (command.action == ChatAction::exit) return Next::exit;
-  runs[static_cast<std::size_t>(command.action)](*this, command.argument);
+  switch (command.action) {
+    case ChatAction::help:
+      notices_.show(chat_help());
+      break;
+    case ChatAction::reset:
+      reset();
+      break;
+    case ChatAction::undo:
+      undo();
+      break;
+    case ChatAction::regenerate:
+      regenerate();
+      break;
+    case ChatAction::system:
+      system(command.argument);
+      break;
+    case ChatAction::think:
+      think(command.argument);
+      break;
+    case ChatAction::tool:
+      tool(command.argument);
+      break;
+    case ChatAction::save:
+      save(command.argument);
+      notices_.say("saved {} in {}", counted_turns(conversation_.turns()), command.argument);
+      break;
+    case ChatAction::load:
+      load(command.argument);
+      break;
+    case ChatAction::reload:
+      finishes(reload_);
+      break;
+    case ChatAction::stats:
+      notices_.show(chat_stats(conversation_));
+      break;
+    case ChatAction::exit:
+      return Next::exit;
+  }
   return Next::proceed;
 }
 

@@ -95,12 +95,6 @@ void check_output(const ConvertOptions& options, OutputKind kind) {
   if (!options.force) throw Error(fmt::format("{}: already exists; --force replaces it", options.out));
 }
 
-std::size_t total_bytes(const std::vector<OutputTensor>& tensors) {
-  std::size_t total = 0;
-  for (const OutputTensor& tensor : tensors) total += byte_count(tensor);
-  return total;
-}
-
 struct Conversion {
   const ConvertOptions& options;
   const Checkpoint& checkpoint;
@@ -118,8 +112,7 @@ struct Conversion {
 // Draws a progress bar unless --quiet.
 class WatchedWriting {
  public:
-  WatchedWriting(const Conversion& conversion, const std::vector<OutputTensor>& tensors)
-      : total_(total_bytes(tensors)) {
+  WatchedWriting(const Conversion& conversion, const std::vector<OutputTensor>& tensors) : total_(byte_count(tensors)) {
     if (!conversion.options.quiet) bar_.emplace(std::string(translated("convert")), total_, ProgressUnit::bytes);
   }
 

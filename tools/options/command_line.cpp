@@ -119,13 +119,13 @@ void add_printed_pages(CLI::App& app, std::string& printed) {
 }  // namespace
 
 CommandLine::CommandLine(std::function<std::string()> version, const std::vector<std::string>& used)
-    : version_(std::move(version)),
-      app_(std::make_unique<CLI::App>(bilingual("Run MiniMind language models on a CPU, straight from the checkpoint.",
+    : app_(std::make_unique<CLI::App>(bilingual("Run MiniMind language models on a CPU, straight from the checkpoint.",
                                                 "直接加载检查点，在 CPU 上运行 MiniMind 语言模型。"),
                                       "minimind")) {
   app_->allow_windows_style_options(false);  // a path may start with a slash
   app_->formatter(help_formatter());
-  app_->set_version_flag("--version", version_, bilingual("print the version", "显示版本"))->group(common_group);
+  app_->set_version_flag("--version", std::move(version), bilingual("print the version", "显示版本"))
+      ->group(common_group);
   app_->footer(
       bilingual("minimind help COMMAND shows the options of a command.", "minimind help 命令：查看该命令的选项。"));
   add_general(*app_);
@@ -152,7 +152,7 @@ int CommandLine::run(std::vector<std::string> arguments) {
     check_arguments(*app_, arguments);
   } catch (const UsageError&) {
     // The options of other commands are part of the advice.
-    check_arguments(CommandLine(version_).app(), arguments);
+    check_arguments(CommandLine(nullptr).app(), arguments);
   }
   std::reverse(arguments.begin(), arguments.end());  // as CLI11 takes them
   try {

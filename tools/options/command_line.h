@@ -32,9 +32,8 @@ Command add_serve(CommandOptions& command);
 Command add_watch(CommandOptions& command);
 Command add_bench(CommandOptions& command);
 
-// The command line: all commands, with the options of those that are among `used`, or of all if none is. To state the
-// options of one command takes less than a millisecond, those of all some of the time until a small model's first
-// token.
+// The command line: all commands, with the options of those that are among `used`, or of all if none is: to state those
+// of all takes a notable part of the time until a small model's first token.
 class CommandLine {
  public:
   // `version` returns the text of --version.
@@ -48,7 +47,6 @@ class CommandLine {
   int run(std::vector<std::string> arguments);
 
  private:
-  std::function<std::string()> version_;
   std::unique_ptr<CLI::App> app_;
   std::string printed_;  // what --completion or --man prints
   std::vector<std::pair<CLI::App*, Command>> commands_;

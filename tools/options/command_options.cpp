@@ -5,6 +5,8 @@
 #include <filesystem>
 #include <utility>
 
+#include "tools/options/help.h"
+
 namespace minimind {
 
 using Text = const std::string&;
@@ -12,13 +14,6 @@ using Text = const std::string&;
 namespace {
 
 constexpr bool has_backslashes = std::filesystem::path::preferred_separator == '\\';
-
-bool takes_path(const CLI::Option& option) {
-  const std::string name = option.get_positional() ? option.get_name() : option.get_type_name();
-  if (name == "IN" || name == "OUT") return true;
-  const auto mentions = [&](const char* part) { return name.find(part) != std::string::npos; };
-  return mentions("FILE") || mentions("FOLDER") || mentions("MODEL") || mentions("PATH");
-}
 
 }  // namespace
 

@@ -25,14 +25,11 @@ constexpr ShellValues fish_values{" -x -a '{}'", " -x -a '(__fish_append , {})'"
 std::string values_of(const CLI::Option& option, const ShellValues& shell) {
   const std::string name = value_name(option);
   const std::vector<std::string> words = choices_of(option);
-  const auto mentions = [&](std::string_view part) { return name.find(part) != std::string::npos; };
   const char* offered = shell.nothing;
   if (!words.empty()) {
     offered = name.ends_with(",...") ? shell.list_of_words : shell.words;
-  } else if (mentions("FOLDER")) {
-    offered = shell.folders;
-  } else if (mentions("FILE") || mentions("MODEL") || mentions("PATH")) {
-    offered = shell.files;
+  } else if (takes_path(option)) {
+    offered = name.find("FOLDER") == std::string::npos ? shell.files : shell.folders;
   }
   return fmt::format(fmt::runtime(offered), fmt::join(words, " "));
 }

@@ -203,6 +203,13 @@ std::string value_name(const CLI::Option& option) {
   return name.substr(0, name.find(":{"));
 }
 
+bool takes_path(const CLI::Option& option) {
+  const std::string name = option.get_positional() ? option.get_name() : value_name(option);
+  if (name == "IN" || name == "OUT") return true;
+  const auto mentions = [&](std::string_view part) { return name.find(part) != std::string::npos; };
+  return mentions("FILE") || mentions("FOLDER") || mentions("MODEL") || mentions("PATH");
+}
+
 std::vector<std::string> choices_of(const CLI::Option& option) {
   const std::string name = option.get_type_name();
   const std::size_t begin = name.find(":{");

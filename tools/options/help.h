@@ -45,6 +45,9 @@ bool takes_value(const CLI::Option& option);
 // Returns the name of an option's value in English, such as "TYPE".
 std::string value_name(const CLI::Option& option);
 
+// Whether the value of an option, or of an argument that is known by its place, is a file or a folder.
+bool takes_path(const CLI::Option& option);
+
 // Returns the words that Option::offer() was given; empty if any value may be right.
 std::vector<std::string> choices_of(const CLI::Option& option);
 

@@ -173,8 +173,7 @@ void write_model(OutputFile& out, const std::string& name, const GenerationArgum
   const std::size_t threads = arguments.run.threads.value_or(default_threads());
   std::vector<Fact> differences;  // the page reads what this program reads
   const GgufExport model = export_with_tokenizer(checkpoint, types, tokenizer, name, threads, differences);
-  std::size_t size = gguf_header(model.metadata, model.tensors).size();
-  for (const OutputTensor& tensor : model.tensors) size += byte_count(tensor);
+  const std::size_t size = gguf_header(model.metadata, model.tensors).size() + byte_count(model.tensors);
   if (size > most_model_bytes) {
     throw Error(
         fmt::format("{}: takes {} MB in the page, expected at most {} MB, which browsers bear; a smaller --type "

@@ -13,8 +13,8 @@ struct X86Features {
   bool amx_tile = false, amx_int8 = false, amx_bf16 = false;    // Linux gives a thread the tiles only on request
 };
 
-// The bits are in Intel's manual, volume 2A at CPUID, and volume 1 at XCR0.
-inline X86Features x86_features() {
+// Asks the processor. The bits are in Intel's manual, volume 2A at CPUID, and volume 1 at XCR0.
+inline X86Features read_x86_features() {
   unsigned a = 0, b = 0, c = 0, d = 0, saved = 0;
   X86Features has;
   __get_cpuid(1, &a, &b, &c, &d);
@@ -33,6 +33,12 @@ inline X86Features x86_features() {
   has.avx_vnni = has.avx2 && all(a, 4);
   has.avx512bf16 = has.avx512 && all(a, 5);
   return has;
+}
+
+// Asked once: a virtual machine answers each CPUID by a detour through its host.
+inline const X86Features& x86_features() {
+  static const X86Features features = read_x86_features();
+  return features;
 }
 
 }  // namespace minimind

@@ -103,8 +103,7 @@ WITH_SHA void add_blocks_with_sha(State& state, const std::byte* blocks, std::si
 #undef WITH_SHA
 
 void add_blocks_quickly(State& state, const std::byte* blocks, std::size_t count) {
-  static const bool quick = x86_features().sha;
-  (quick ? add_blocks_with_sha : add_blocks)(state, blocks, count);
+  (x86_features().sha ? add_blocks_with_sha : add_blocks)(state, blocks, count);
 }
 
 #else

@@ -139,6 +139,12 @@ std::size_t byte_count(const OutputTensor& tensor) {
                           name_of(tensor.dtype)));
 }
 
+std::size_t byte_count(const std::vector<OutputTensor>& tensors) {
+  std::size_t total = 0;
+  for (const OutputTensor& tensor : tensors) total += byte_count(tensor);
+  return total;
+}
+
 DType most_common_type(const std::vector<OutputTensor>& tensors) {
   std::map<DType, std::size_t> bytes;
   for (const OutputTensor& tensor : tensors) bytes[tensor.dtype] += byte_count(tensor);

@@ -30,8 +30,9 @@ struct OutputTensor {
   std::vector<std::size_t> row_order = {};  // row i is row row_order[i] of the joined sources; empty: unchanged
 };
 
-// Returns the bytes of the tensor in a file. Throws Error if its rows are not whole blocks.
+// Returns the bytes of the tensor, or of all, in a file. Throws Error if the rows of one are not whole blocks.
 std::size_t byte_count(const OutputTensor& tensor);
+std::size_t byte_count(const std::vector<OutputTensor>& tensors);
 
 // Throws Error, naming the tensor and the file format, unless the type is f32, f16 or bf16.
 void require_float_type(const OutputTensor& tensor, std::string_view format);
