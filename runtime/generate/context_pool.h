@@ -28,11 +28,14 @@ class ContextPool {
 
   // A context for a text of up to `capacity` tokens that starts with `prompt`. It holds the longest prefix of the
   // prompt that any context of the pool has, short of its last token. Null while contexts in use leave too little of
-  // the budget, and while a text in use is about to compute much of the prompt, so that it is computed once: call again
-  // after the next step. Also null if contexts in use would leave less than `spare` bytes of the budget. Throws Error
-  // as check_fits() does. Valid until it is released.
+  // the budget, and while the prompt is_being_computed(), so that it is computed once: call again after the next step.
+  // Also null if contexts in use would leave less than `spare` bytes of the budget. Throws Error as check_fits() does.
+  // Valid until it is released.
   Context* acquire(std::span<const std::int32_t> prompt, std::size_t capacity, std::size_t spare = 0);
   void release(Context* context);
+
+  // Returns true while a text in use is about to compute much of the prompt.
+  bool is_being_computed(std::span<const std::int32_t> prompt) const;
 
   // Drops all contexts, as after the model's weights have changed: those in use once they are released, and no other
   // text takes anything of them meanwhile.
@@ -57,7 +60,6 @@ class ContextPool {
   std::size_t count_bytes(bool only_in_use) const;
   std::size_t bytes_of(std::size_t capacity) const { return KvCache::bytes(config_, type_, capacity); }
   Prefix best_prefix(std::span<const std::int32_t> prompt, std::size_t capacity);
-  bool is_being_computed(std::span<const std::int32_t> prompt) const;
   bool make_room(std::size_t capacity, std::size_t spare, Prefix& prefix);
   std::vector<Entry>::iterator entry_of(const Context* context);
 

@@ -6,8 +6,14 @@
 namespace minimind {
 namespace {
 
-// A text that this many others have passed is next.
+// A text that this many others have passed is the next that gets memory.
 constexpr std::size_t most_passed = 16;
+
+// Texts that wait and are looked at in a step: each is compared with all contexts.
+constexpr std::size_t most_looked_at = 64;
+
+// After so many steps a text may lose its place to one that has none.
+constexpr std::size_t steps_of_a_turn = 32;
 
 const std::atomic<bool> never = false;
 
@@ -21,7 +27,9 @@ TextQueue::TextQueue(const LLM& llm, const TextQueueLimits& limits)
     : llm_(llm),
       model_(llm.model),
       in_order_(limits.in_order),
+      kv_memory_(limits.kv_memory),
       spare_memory_(limits.in_order ? 0 : limits.kv_memory / 4),
+      memory_of_small_(limits.in_order ? 0 : limits.kv_memory / 16),
       forward_(llm.forward(limits.step_tokens, llm.positions)),
       scheduler_(forward_, limits.parallel, limits.longest_step),
       pool_(llm.config, llm.kv_type, limits.kv_memory) {}
@@ -31,6 +39,7 @@ void TextQueue::submit(std::vector<TextJob> jobs) {
   std::size_t turn = turn_;
   for (TextJob& job : jobs) {
     waiting_.push_back(std::make_unique<Text>(std::move(job), requests_, turn));
+    has_small_ = has_small_ || is_small(*waiting_.back());
     if (!in_order_) ++turn;
   }
   ++requests_;
@@ -61,23 +70,35 @@ void TextQueue::end_gone() {
 }
 
 void TextQueue::start() {
-  resume();
-  std::size_t still_waiting = 0;
-  while (still_waiting < std::min(waiting_.size(), most_passed + 1)) {
-    const auto place = waiting_.begin() + static_cast<std::ptrdiff_t>(still_waiting);
-    Text* const paused = scheduler_.full() ? text_to_pause(**place) : nullptr;
-    if (scheduler_.full() && !paused) {
-      ++still_waiting;
+  resume_if([this](const Text&) { return !scheduler_.full(); });
+  start_waiting();
+  resume_if([this](const Text& text) { return has_place(text); });
+}
+
+void TextQueue::start_waiting() {
+  bool only_small = false;
+  std::size_t looked_at = 0, without_memory = 0;
+  for (std::size_t at = 0; at < waiting_.size() && looked_at < most_looked_at; ++looked_at) {
+    Text& waiting = *waiting_[at];
+    if (!has_place(waiting) || (only_small && !may_pass_all(waiting))) {
+      ++at;
       continue;
     }
-    if (!start(**place, paused)) {
-      if (in_order_ || (*place)->passed >= most_passed) return;
-      ++still_waiting;
+    const Start result = start(waiting);
+    if (result != Start::done) {
+      if (in_order_) return;
+      if (result == Start::waits_for_memory) {
+        const bool is_next = waiting.passed >= most_passed;
+        if (is_next && bytes_of(waiting) + memory_of_small_ > kv_memory_)
+          return;  // it needs what small ones would take
+        only_small = only_small || is_next || ++without_memory > most_passed;
+      }
+      ++at;
       continue;
     }
-    std::unique_ptr<Text> text = std::move(*place);
-    waiting_.erase(place);
-    for (std::size_t i = 0; i < still_waiting; ++i) ++waiting_[i]->passed;
+    std::unique_ptr<Text> text = std::move(waiting_[at]);
+    waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(at));
+    for (std::size_t i = 0; i < at; ++i) ++waiting_[i]->passed;
     turn_ = std::max(turn_, text->turn);
     if (text->generation) {
       running_.push_back(std::move(text));
@@ -87,11 +108,15 @@ void TextQueue::start() {
   }
 }
 
-void TextQueue::resume() {
+// Those that have had no place for the longest time come first.
+void TextQueue::resume_if(const std::function<bool(const Text&)>& may_resume) {
+  std::vector<Text*> paused;
   for (const auto& text : running_) {
-    if (!text->paused || scheduler_.full()) continue;
-    scheduler_.add(*text->generation);
-    text->paused = false;
+    if (text->paused) paused.push_back(text.get());
+  }
+  std::ranges::stable_sort(paused, {}, &Text::since);
+  for (Text* const text : paused) {
+    if (may_resume(*text)) give_place(*text);
   }
 }
 
@@ -107,23 +132,67 @@ std::map<std::size_t, std::size_t> TextQueue::places() const {
 TextQueue::Text* TextQueue::text_to_pause(const Text& waiting) const {
   if (in_order_) return nullptr;
   std::map<std::size_t, std::size_t> places = this->places();
-  std::size_t most = places[waiting.request] + 2;
+  const std::size_t own = places[waiting.request];
+  std::size_t most = own + 2;
   Text* latest = nullptr;
+  Text* longest = nullptr;
   for (const auto& text : running_) {
-    if (text->paused || places[text->request] < most) continue;
-    most = places[text->request];
-    latest = text.get();
+    if (text->paused) continue;
+    const std::size_t others = places[text->request];
+    if (others >= most) {
+      most = others;
+      latest = text.get();
+    }
+    if (others > own && steps_ - text->since >= steps_of_a_turn && (!longest || text->since < longest->since)) {
+      longest = text.get();
+    }
   }
-  return latest;
+  return latest ? latest : longest;
 }
 
-// Returns false if the text has to wait. One that can never run has an error then. `paused`, if any, pauses for it.
-bool TextQueue::start(Text& text, Text* paused) {
+// Another text pauses if no place is free.
+void TextQueue::give_place(Text& text) {
+  if (scheduler_.full()) {
+    Text& other = *text_to_pause(text);
+    scheduler_.remove(*other.generation);
+    other.paused = true;
+    other.since = steps_;
+  }
+  scheduler_.add(*text.generation);
+  text.paused = false;
+  text.since = steps_;
+}
+
+std::size_t TextQueue::bytes_of(const Text& text) const {
+  return text.job.context ? 0 : KvCache::bytes(llm_.config, llm_.kv_type, text.job.task->capacity);
+}
+
+// Whether the text leaves enough memory to all that wait for it.
+bool TextQueue::may_pass_all(const Text& text) const {
+  if (!is_small(text)) return false;
+  std::size_t bytes = bytes_of(text);
+  for (const auto& other : running_) {
+    if (is_small(*other)) bytes += bytes_of(*other);
+  }
+  return bytes <= memory_of_small_;
+}
+
+std::size_t TextQueue::memory_to_leave(const Text& text) const {
+  const auto is_of_its_request = [&](const auto& other) { return other->request == text.request; };
+  const auto takes_memory = [](const auto& other) { return !other->job.context; };
+  if (std::ranges::any_of(running_, is_of_its_request)) return spare_memory_;
+  return has_small_ && !is_small(text) && std::ranges::any_of(running_, takes_memory) ? memory_of_small_ : 0;
+}
+
+// A text that can never run has an error then. There must be a place for it.
+TextQueue::Start TextQueue::start(Text& text) {
   const GenerationTask& task = *text.job.task;
   try {
-    const std::size_t spare = places().contains(text.request) ? spare_memory_ : 0;
-    text.context = text.job.context ? text.job.context : pool_.acquire(task.reusable(), task.capacity, spare);
-    if (!text.context) return false;
+    text.context =
+        text.job.context ? text.job.context : pool_.acquire(task.reusable(), task.capacity, memory_to_leave(text));
+    if (!text.context) {
+      return pool_.is_being_computed(task.reusable()) ? Start::waits_for_prefix : Start::waits_for_memory;
+    }
     running_.reserve(running_.size() + 1);
     text.generation.emplace(
         *model_, *text.context, llm_.tokenizer_or_null(), task.prompt, task.options,
@@ -131,19 +200,16 @@ bool TextQueue::start(Text& text, Text* paused) {
           if (text.job.on_text) text.job.on_text(piece, *text.generation);
         },
         text.job.gone ? *text.job.gone : never);
-    if (paused) {
-      scheduler_.remove(*paused->generation);
-      paused->paused = true;
-    }
-    scheduler_.add(*text.generation);
+    give_place(text);
   } catch (...) {
     text.error = std::current_exception();
     text.generation.reset();
   }
-  return true;
+  return Start::done;
 }
 
 void TextQueue::compute(std::size_t prompt_tokens) {
+  ++steps_;
   const std::vector<Scheduler::Ended> ended = scheduler_.step(prompt_tokens);
   for (const auto& text : running_) {
     if (text->has_begun || text->generation->in_prompt()) continue;
@@ -168,6 +234,7 @@ void TextQueue::take_waiting(TextQueue& from) {
   from.waiting_.clear();
   turn_ = std::max(turn_, from.turn_);
   requests_ = std::max(requests_, from.requests_);
+  has_small_ = has_small_ || from.has_small_;
 }
 
 void TextQueue::end_running(const std::exception_ptr& error) {

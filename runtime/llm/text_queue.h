@@ -62,10 +62,14 @@ struct TextQueueLimits {
 // The texts that a model writes together. One thread at a time.
 //
 // Requests take turns: as many texts of a new request start as of one that came before it, from then on. Otherwise
-// texts start in the order in which they came, except that up to sixteen texts may pass one that waits for memory or
-// for a prefix which another text computes. No request keeps all others out: while there is no place for a text of
-// another one, the latest text of the request that has the most places pauses, if it has two more, and goes on in the
-// next place that is free; and all texts of a request but its first leave a fourth of the memory.
+// texts start in the order in which they came, except that they pass those that wait for a prefix which another text
+// computes, and up to sixteen pass one that waits for memory.
+//
+// Nobody keeps all others out. While there is no place for a text, the latest text of the request that has the most
+// places pauses, if it has two more, or the text that has had its place for the longest time, if that were 32 steps and
+// its request has more places; what has paused goes on in a place that it gets in the same way. All texts of a request
+// but its first leave a fourth of the memory. Once a text came that needs at most 1/32 of it, all that need more leave
+// 1/16 while others run: small texts pass those that wait for memory, as long as they take no more than that together.
 class TextQueue {
  public:
   // `llm` must outlive this.
@@ -86,8 +90,8 @@ class TextQueue {
   void step();
   // ends the texts that wait or pause and that nobody waits for; those that run end by themselves;
   void end_gone();
-  // starts the texts that there is a place and memory for, those first that have paused; one that can never run ends
-  // with its error;
+  // starts the texts that there is a place and memory for, but those that have paused get free places first; one that
+  // can never run ends with its error;
   void start();
   // computes a token of each text, or at most `prompt_tokens` of prompts;
   void compute(std::size_t prompt_tokens = SIZE_MAX);
@@ -118,29 +122,42 @@ class TextQueue {
     std::size_t request;     // that it is of
     std::size_t turn;        // texts start in this order
     std::size_t passed = 0;  // texts that came later and started earlier
+    std::size_t since = 0;   // the step in which it got or lost its place
     Context* context = nullptr;
     std::optional<Generation> generation{};
     bool has_begun = false;  // its first token is there
     bool paused = false;     // it has no place
     std::exception_ptr error{};
   };
-  void resume();
+  enum class Start { done, waits_for_prefix, waits_for_memory };
+  void resume_if(const std::function<bool(const Text&)>& may_resume);
+  void start_waiting();
   std::map<std::size_t, std::size_t> places() const;  // that each request has
+  bool has_place(const Text& waiting) const { return !scheduler_.full() || text_to_pause(waiting); }
   Text* text_to_pause(const Text& waiting) const;
-  bool start(Text& text, Text* paused);
+  void give_place(Text& text);
+  std::size_t bytes_of(const Text& text) const;
+  bool is_small(const Text& text) const { return bytes_of(text) <= memory_of_small_ / 2; }
+  bool may_pass_all(const Text& text) const;
+  std::size_t memory_to_leave(const Text& text) const;
+  Start start(Text& text);
   void release(Text& text);
   void end(Text& text);
 
   const LLM& llm_;
   const std::shared_ptr<const Model> model_;  // also after that of `llm_` was replaced
   const bool in_order_;
-  const std::size_t spare_memory_;  // that the texts of a request but its first leave
+  const std::size_t kv_memory_;
+  const std::size_t spare_memory_;     // that all texts of a request but its first leave
+  const std::size_t memory_of_small_;  // that texts leave which are not small
   Forward forward_;
   Scheduler scheduler_;
   ContextPool pool_;
   std::deque<std::unique_ptr<Text>> waiting_;  // by their turns
   std::vector<std::unique_ptr<Text>> running_, ended_;
+  bool has_small_ = false;  // since a small text came
   std::size_t requests_ = 0;
+  std::size_t steps_ = 0;
   std::size_t turn_ = 0;  // the latest of those that started
 };
 

@@ -22,9 +22,11 @@ std::size_t step_tokens(const EngineLimits& limits) {
   return std::max<std::size_t>(batch_tokens / 2, limits.parallel + 1);
 }
 
-// Seconds of a step with prompts: a client that is gone is to be noticed within 50 ms.
+// Seconds of a step with prompts: a client that is gone is to be noticed within 50 ms. While other texts come, it has a
+// fourth of the tokens that take so long: each of them waits for the end of a step.
 constexpr double longest_prompt_step = 0.032;
 constexpr std::size_t least_prompt_tokens = 8;
+constexpr std::chrono::seconds quiet_time{1};
 
 // Steps with parts of long prompts take this much longer than others at most: Scheduler.
 constexpr double longest_step = 2;
@@ -305,8 +307,15 @@ bool EngineThread::take_work(const std::function<void()>& after_rest) {
     lock.lock();
   }
   progress_ = Clock::now();
+  note_arrivals();
   for (std::vector<TextJob>& request : std::exchange(submitted_, {})) queue_->submit(std::move(request));
   return !stopping_;
+}
+
+// With mutex_ locked.
+void EngineThread::note_arrivals() {
+  for (std::size_t i = 0; i < submitted_.size(); ++i) arrivals_ = {arrivals_[1], progress_};
+  others_come_ = progress_ - arrivals_[0] < quiet_time;
 }
 
 void EngineThread::step(TextQueue& queue) {
@@ -318,7 +327,7 @@ void EngineThread::step(TextQueue& queue) {
   try {
     const StepTurn turn(turns_);
     const auto turn_start = Clock::now();
-    queue.compute(prompt_limit_.tokens());
+    queue.compute(others_come_ ? std::max(least_prompt_tokens, prompt_limit_.tokens() / 4) : prompt_limit_.tokens());
     prompt_limit_.learn(queue.work().tokens, seconds_since(turn_start));
   } catch (...) {
     return queue.end_running(std::current_exception());

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <chrono>
 #include <condition_variable>
 #include <cstddef>
@@ -116,6 +117,7 @@ class EngineThread {
   void count_end_of(TextJob& job, const std::shared_ptr<std::size_t>& texts_of_request);
   void run();
   bool take_work(const std::function<void()>& after_rest);
+  void note_arrivals();
   void step(TextQueue& queue);
   void run_action();
   void replace_next();
@@ -134,6 +136,8 @@ class EngineThread {
   std::unique_ptr<TextQueue> queue_;
   std::unique_ptr<TextQueue> old_queue_;  // of texts with weights that were replaced
   PromptLimit prompt_limit_;
+  std::array<Clock::time_point, 2> arrivals_{};  // of the last two requests
+  bool others_come_ = false;                     // beside the latest of them
 
   mutable std::mutex mutex_;  // guards all below
   std::condition_variable wake_, idle_;

@@ -299,6 +299,78 @@ TEST_F(TextQueueTest, ATextThatSixteenOthersHavePassedIsNext) {
   EXPECT_EQ(std::ranges::find(order, 1u) - order.begin(), 17) << "the first, and the sixteen that passed it";
 }
 
+TEST_F(TextQueueTest, SmallTextsPassAllThatWaitForMemory) {
+  const auto with_own_memory = [this](TextJob job, std::size_t capacity) {
+    GenerationTask task = *job.task;
+    task.capacity = kernels::block_cols * capacity;
+    job.task = std::make_shared<const GenerationTask>(std::move(task));
+    return job;
+  };
+  TextQueueLimits limits = this->limits(4, 40);
+  limits.kv_memory = KvCache::bytes(llm_.config, llm_.kv_type, kernels::block_cols * 128);
+  TextQueue queue(llm_, limits);
+  queue.submit(one(with_own_memory(job(0, 50), 90)));
+  queue.submit(one(with_own_memory(job(1, 1), 90)));
+  for (std::size_t i = 2; i < 40; ++i) queue.submit(one(job(i, 2)));
+  run(queue);
+  const std::vector<std::size_t> order = numbers();
+  ASSERT_EQ(order.size(), 40u);
+  EXPECT_EQ(order[38], 0u) << "all the small ones ended beside it";
+  EXPECT_EQ(order[39], 1u);
+}
+
+TEST_F(TextQueueTest, TextsThatWaitForAPrefixAreNotInTheWayOfOthers) {
+  TextQueueLimits limits = this->limits(4, 400);
+  TextQueue queue(llm_, limits);
+  const auto with_long_prompt = [this](std::size_t number) {
+    TextJob with = job(number, 4);
+    GenerationTask task = *with.task;
+    task.prompt.assign(50, 3);
+    task.capacity = kernels::block_cols * 60;
+    with.task = std::make_shared<const GenerationTask>(std::move(task));
+    return with;
+  };
+  for (std::size_t i = 0; i < 30; ++i) queue.submit(one(with_long_prompt(i)));
+  for (std::size_t i = 30; i < 50; ++i) queue.submit(one(job(i, 1)));
+  queue.start();
+  EXPECT_EQ(queue.running(), 4u) << "the first, and three others";
+  run(queue);
+  EXPECT_EQ(numbers().size(), 50u);
+}
+
+TEST_F(TextQueueTest, TextsThatHaveNoPlaceTakeTurnsWithThoseThatHaveHadOneForLong) {
+  TextQueue queue(llm_, limits(2, 400));
+  queue.submit(one(job(0, 50)));
+  queue.submit(one(job(1, 50)));
+  for (int steps = 0; steps < 40; ++steps) queue.step();
+  queue.submit(one(job(2, 2)));
+  queue.submit(one(job(3, 50)));
+  queue.step();
+  EXPECT_EQ(queue.waiting(), 0u);
+  queue.step();
+  ASSERT_EQ(numbers(), (std::vector<std::size_t>{2}));
+  run(queue);
+  EXPECT_EQ(numbers(), (std::vector<std::size_t>{2, 0, 1, 3}));
+  const std::vector<std::int32_t> paused = ends_[1].generated.tokens;
+  ends_.clear();
+  TextQueue alone(llm_, limits(2, 400));
+  alone.submit(one(job(0, 50)));
+  run(alone);
+  EXPECT_EQ(paused, ends_[0].generated.tokens) << "a pause changes no token";
+}
+
+TEST_F(TextQueueTest, ATextThatWaitsForAPlaceComesBeforeThoseThatPause) {
+  TextQueue queue(llm_, limits(2, 600));
+  for (std::size_t i = 0; i < 6; ++i) queue.submit(one(job(i, 60)));
+  for (int steps = 0; steps < 70; ++steps) queue.step();
+  EXPECT_EQ(queue.waiting(), 0u) << "all six take turns";
+  queue.submit(one(job(6, 1)));
+  for (int steps = 0; steps < 33; ++steps) queue.step();
+  ASSERT_EQ(numbers(), (std::vector<std::size_t>{6}));
+  run(queue);
+  EXPECT_EQ(numbers().size(), 7u);
+}
+
 TEST_F(TextQueueTest, TextsThatHaveEndedKeepTheirResultsWhenTheOthersFail) {
   TextQueue queue(llm_, limits(2, 40));
   queue.submit(one(job(0, 1)));
