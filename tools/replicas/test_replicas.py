@@ -10,6 +10,7 @@ import re
 import shutil
 import signal
 import socket
+import ssl
 import subprocess
 import tempfile
 import threading
@@ -32,8 +33,9 @@ def free_port():
         return found.getsockname()[1]
 
 
-def request(port, method, path, body=None, headers=None):
-    connection = http.client.HTTPConnection("127.0.0.1", port, timeout=60)
+def request(port, method, path, body=None, headers=None, tls=None):
+    connection = (http.client.HTTPSConnection("127.0.0.1", port, timeout=60, context=tls) if tls
+                  else http.client.HTTPConnection("127.0.0.1", port, timeout=60))
     data = json.dumps(body) if body is not None else None
     connection.request(method, path, data, {"Content-Type": "application/json", **(headers or {})})
     return connection.getresponse()
@@ -68,6 +70,16 @@ class Replicas(unittest.TestCase):
         wait_until_healthy(port)
         return process
 
+    def start_nginx(self, name, ports):
+        """Starts nginx with a file of this folder, whose ports are replaced."""
+        config = (HERE / name).read_text()
+        for written, port in ports.items():
+            config = re.sub(rf"\b{written}\b", str(port), config)
+        file = pathlib.Path(self.folder.name, "nginx.conf")
+        file.write_text("pid nginx.pid;\nerror_log error.log;\ndaemon off;\n" + config)
+        nginx = subprocess.Popen([NGINX, "-p", self.folder.name, "-c", str(file)], stderr=subprocess.DEVNULL)
+        self.addCleanup(lambda: (nginx.terminate(), nginx.wait()))
+
     def texts_of(self, port):
         """How many texts a replica has written."""
         return int(re.search(r"^minimind_texts_total (\d+)$", request(port, "GET", "/metrics").read().decode(), re.M)[1])
@@ -78,14 +90,8 @@ class Nginx(Replicas):
     def setUp(self):
         super().setUp()
         self.port, *self.replicas = free_port(), free_port(), free_port()
-        config = (HERE / "nginx.conf").read_text()
-        for written, port in ((8100, self.port), (8101, self.replicas[0]), (8102, self.replicas[1])):
-            config = re.sub(rf"\b{written}\b", str(port), config)
-        file = pathlib.Path(self.folder.name, "nginx.conf")
-        file.write_text("pid nginx.pid;\nerror_log error.log;\ndaemon off;\n" + config)
         self.processes = [self.start_replica(port) for port in self.replicas]
-        nginx = subprocess.Popen([NGINX, "-p", self.folder.name, "-c", str(file)], stderr=subprocess.DEVNULL)
-        self.addCleanup(lambda: (nginx.terminate(), nginx.wait()))
+        self.start_nginx("nginx.conf", {8100: self.port, 8101: self.replicas[0], 8102: self.replicas[1]})
         wait_until_healthy(self.port)
 
     def stream(self, tokens):
@@ -132,6 +138,60 @@ class Nginx(Replicas):
         answer = request(self.port, "POST", "/v1/completions", {"prompt": "a", "top_p": 3})
         self.assertEqual(answer.status, 400)
         self.assertIn("top_p", json.loads(answer.read())["error"]["message"])
+
+
+@unittest.skipIf(NGINX is None, "nginx is not installed: apt install nginx-light")
+class People(Replicas):
+    """people.conf: TLS, and a key for each person."""
+
+    def setUp(self):
+        super().setUp()
+        self.port, server = free_port(), free_port()
+        folder = pathlib.Path(self.folder.name)
+        subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=localhost",
+                        "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", folder / "privkey.pem", "-out", folder / "fullchain.pem"],
+                       check=True, capture_output=True)
+        self.start_replica(server)
+        self.start_nginx("people.conf", {8443: self.port, 8998: server})
+        self.tls = ssl.create_default_context(cafile=folder / "fullchain.pem")
+        wait_until(self.is_healthy, 30)
+
+    def ask(self, method, path, body=None, key=None):
+        return request(self.port, method, path, body, {"Authorization": f"Bearer {key}"} if key else {}, self.tls)
+
+    def is_healthy(self):
+        try:
+            return self.ask("GET", "/health").status == 200
+        except OSError:
+            return False
+
+    def test_only_those_with_a_key_are_answered(self):
+        body = {"prompt": "春天", "max_tokens": 4}
+        for key in (None, "change-this-key-of-nobody", "change-this-key-of-ann"):
+            self.assertEqual(self.ask("POST", "/v1/completions", body, key).status, 401)
+        self.assertEqual(self.ask("GET", "/v1/models").status, 401)
+        self.assertEqual(self.ask("POST", "/v1/completions", body, "change-this-key-of-anna").status, 200)
+        for path in ("/update_weights_from_disk", "/metrics"):
+            self.assertEqual(self.ask("POST", path, {}, "change-this-key-of-anna").status, 403)
+
+    def test_the_page_comes_without_a_key(self):
+        page = self.ask("GET", "/").read().decode()
+        files = re.findall(r'(?:src|href)="/?([a-z_]+[.](?:js|css|svg))"', page)
+        self.assertGreater(len(files), 2)
+        for file in files:
+            self.assertEqual(self.ask("GET", f"/{file}").status, 200, file)
+
+    def test_the_log_has_who_asked_and_no_key(self):
+        self.ask("POST", "/v1/completions", {"prompt": "春天", "max_tokens": 1}, "change-this-key-of-bo").read()
+        log = pathlib.Path(self.folder.name, "people.log")
+        wait_until(lambda: '"bo" "POST /v1/completions" 200' in log.read_text())
+        self.assertNotIn("change-this-key", log.read_text())
+
+    def test_a_person_has_a_few_answers_at_once_and_keeps_nobody_out(self):
+        body = {"prompt": "春天", "max_tokens": 3000, "stream": True, "ignore_eos": True}
+        answers = [self.ask("POST", "/v1/completions", body, "change-this-key-of-anna") for _ in range(6)]
+        self.assertEqual(sorted(answer.status for answer in answers), [200] * 4 + [429] * 2)
+        self.assertEqual(self.ask("POST", "/v1/completions", {"prompt": "春", "max_tokens": 4}, "change-this-key-of-bo").status, 200)
 
 
 class Kubernetes(Replicas):
