@@ -177,10 +177,9 @@ void read_counts(const BodyFields& body, Request& request, const RequestDefaults
     fields.flag("include_obfuscation");  // padding against eavesdroppers, which clients ignore
     fields.reject_the_rest();
   }
-  for (const auto& [name, is_given] : {std::pair{"return_token_ids", request.return_tokens},
-                                       {"prompt_logprobs", request.prompt_logprobs.has_value()}}) {
-    if (!request.stream || !is_given) continue;
-    throw RequestError(fmt::format("{} is for whole answers, but stream is true; expected one of them", name), name);
+  if (request.stream && request.prompt_logprobs) {
+    throw RequestError("prompt_logprobs is for whole answers, but stream is true; expected one of them",
+                       "prompt_logprobs");
   }
   if (request.stream && request.best_of > request.n) {
     throw RequestError("best_of chooses among whole texts, which a stream cannot; expected n or no stream", "best_of");

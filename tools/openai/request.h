@@ -59,7 +59,7 @@ struct Request : GenerationParameters {
   std::vector<std::int32_t> stop_tokens{};   // end the text, too, also if end tokens do not
   std::size_t min_tokens = 0;                // end tokens and stop_tokens may come after these
   std::optional<std::size_t> prompt_logprobs{};  // as `logprobs`, of the prompt; not of a stream
-  bool return_tokens = false;                    // the answer has the ids of prompt and text; not of a stream
+  bool return_tokens = false;                    // the answer has the ids of prompt and text
   std::vector<std::string> hints{};              // fields that were accepted, but change nothing here
   bool stream = false;
   bool include_usage = false;  // in a stream

@@ -1,7 +1,8 @@
 #include "tools/serve/completion.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "runtime/chat/message_json.h"
@@ -19,6 +20,10 @@ ChatJson call_delta(std::size_t index, const ToolCall& call) {
                                            {"function", {{"name", call.name}, {"arguments", call.arguments}}}}})}};
 }
 
+std::string token_ids_member(std::string_view name, std::span<const std::int32_t> ids) {
+  return fmt::format(R"(, "{}": [{}])", name, fmt::join(ids, ", "));
+}
+
 }  // namespace
 
 AnswerChunks::AnswerChunks(const std::string& id, const std::string& model, const Request& request, std::time_t now)
@@ -30,26 +35,38 @@ AnswerChunks::AnswerChunks(const std::string& id, const std::string& model, cons
   head_.back() = ',';
 }
 
-std::string AnswerChunks::chunk(std::string_view choice) const {
-  return fmt::format("data: {} \"choices\": [{}]{}}}\n\n", head_, choice, include_usage_ ? ", \"usage\": null" : "");
+std::string AnswerChunks::chunk(std::string_view choice, std::string_view members_of_choice,
+                                std::string_view members) const {
+  choice.remove_suffix(1);  // its last brace
+  return fmt::format("data: {} \"choices\": [{}{}}}]{}{}}}\n\n", head_, choice, members_of_choice,
+                     include_usage_ ? ", \"usage\": null" : "", members);
 }
 
-std::string AnswerChunks::delta(std::size_t index, const ChatJson& delta, const ChatJson& logprobs) const {
-  return chunk(json_line({{"index", index}, {"delta", delta}, {"logprobs", logprobs}, {"finish_reason", nullptr}}));
+std::string AnswerChunks::begin(std::size_t index, std::string_view members) const {
+  const ChatJson delta{{"role", "assistant"}, {"content", ""}, {"refusal", nullptr}};
+  return chunk(json_line({{"index", index}, {"delta", delta}, {"logprobs", nullptr}, {"finish_reason", nullptr}}), "",
+               members);
+}
+
+std::string AnswerChunks::delta(std::size_t index, const ChatJson& delta, const ChatJson& logprobs,
+                                std::string_view members) const {
+  return chunk(json_line({{"index", index}, {"delta", delta}, {"logprobs", logprobs}, {"finish_reason", nullptr}}),
+               members);
 }
 
 // Nearly every token comes here, and the model waits for it: no objects are made.
 std::string AnswerChunks::text(std::size_t index, std::string_view field, std::string_view text,
-                               const ChatJson& logprobs) const {
+                               const ChatJson& logprobs, std::string_view members) const {
   const std::string value = json_line(ChatJson(text));
   const std::string scores = logprobs.is_null() ? "null" : json_line(logprobs);
   return chunk(chat_ ? fmt::format(R"({{"index": {}, "delta": {{"{}": {}}}, "logprobs": {}, "finish_reason": null}})",
                                    index, field, value, scores)
                      : fmt::format(R"({{"index": {}, "{}": {}, "logprobs": {}, "finish_reason": null}})", index, field,
-                                   value, scores));
+                                   value, scores),
+               members);
 }
 
-std::string AnswerChunks::end(std::size_t index, std::string_view finish_reason) const {
+std::string AnswerChunks::end(std::size_t index, std::string_view finish_reason, std::string_view members) const {
   ChatJson choice{{"index", index}};
   if (chat_) {
     choice["delta"] = ChatJson::object();
@@ -58,7 +75,7 @@ std::string AnswerChunks::end(std::size_t index, std::string_view finish_reason)
   }
   choice["logprobs"] = nullptr;
   choice["finish_reason"] = finish_reason;
-  return chunk(json_line(choice));
+  return chunk(json_line(choice), members);
 }
 
 std::string AnswerChunks::usage(const Usage& usage) const {
@@ -130,7 +147,7 @@ void Completion::on_text(std::size_t index, std::string_view piece, const Genera
   const std::lock_guard lock(mutex_);
   if (failed_) return;
   begin(index, generation.prompt_scores());
-  write_piece(index, piece, generation.scores());
+  write_piece(index, piece, generation);
 }
 
 void Completion::on_end(std::size_t index, Generated generated, const std::exception_ptr& error) {
@@ -151,36 +168,50 @@ void Completion::begin(std::size_t index, const std::vector<TokenScore>& prompt_
   Text& text = texts_[index];
   if (!std::exchange(streaming_, true)) answer_->start(event_type);
   if (std::exchange(text.has_begun, true)) return;
+  const std::vector<std::int32_t>& prompt = text.task->prompt;
   if (request_.chat) {
-    answer_->write(chunks_.delta(index, {{"role", "assistant"}, {"content", ""}, {"refusal", nullptr}}));
+    answer_->write(
+        chunks_.begin(index, request_.return_tokens ? token_ids_member("prompt_token_ids", prompt) : std::string()));
   } else if (request_.echo) {
-    if (request_.logprobs) text.logprobs.add_prompt(text.task->prompt.front(), prompt_scores);
+    if (request_.logprobs) text.logprobs.add_prompt(prompt.front(), prompt_scores);
     answer_->write(chunks_.text(index, "text", prompt_text(model_, request_.prompts[index / request_.n]),
-                                request_.logprobs ? text.logprobs.take() : ChatJson(nullptr)));
+                                request_.logprobs ? text.logprobs.take() : ChatJson(nullptr), new_token_ids(text, {})));
   }
 }
 
-void Completion::write_piece(std::size_t index, std::string_view piece, const std::vector<TokenScore>& scores) {
-  Text& text = texts_[index];
-  const AnswerReader::Piece read = text.reader.push(piece, scores);
-  if (request_.chat) return write_events(index, read);
-  if (request_.logprobs) text.logprobs.add(read.scores);
-  answer_->write(chunks_.text(index, "text", piece, request_.logprobs ? text.logprobs.take() : ChatJson(nullptr)));
+// Those of the tokens that no chunk has yet, and of the prompt of a completion in its first chunk.
+std::string Completion::new_token_ids(Text& text, std::span<const std::int32_t> generated) const {
+  if (!request_.return_tokens) return {};
+  const bool has_prompt = request_.chat || std::exchange(text.has_prompt_ids, true);
+  const std::size_t before = std::exchange(text.tokens, std::max(text.tokens, generated.size()));
+  return (has_prompt ? std::string() : token_ids_member("prompt_token_ids", text.task->prompt)) +
+         token_ids_member("token_ids", generated.subspan(std::min(before, generated.size())));
 }
 
-// Writes the events of a chat; the scores are in the first of them.
-void Completion::write_events(std::size_t index, const AnswerReader::Piece& piece) {
+void Completion::write_piece(std::size_t index, std::string_view piece, const Generation& generation) {
+  Text& text = texts_[index];
+  const AnswerReader::Piece read = text.reader.push(piece, generation.scores());
+  if (request_.chat) return write_events(index, read, generation.generated());
+  if (request_.logprobs) text.logprobs.add(read.scores);
+  answer_->write(chunks_.text(index, "text", piece, request_.logprobs ? text.logprobs.take() : ChatJson(nullptr),
+                              new_token_ids(text, generation.generated())));
+}
+
+// Writes the events of a chat; the scores and the ids of the tokens are in the first of them.
+void Completion::write_events(std::size_t index, const AnswerReader::Piece& piece,
+                              std::span<const std::int32_t> generated) {
   Text& text = texts_[index];
   std::span<const TokenScore> scores = piece.scores;
   std::string chunks;
   for (const AnswerEvent& event : piece.events) {
     const bool has_scores = request_.logprobs && !scores.empty();
     const ChatJson logprobs = has_scores ? text.reader.logprobs(std::exchange(scores, {})) : ChatJson(nullptr);
+    const std::string token_ids = new_token_ids(text, generated);
     if (event.kind == AnswerEvent::Kind::tool_call) {
-      chunks += chunks_.delta(index, call_delta(text.calls++, event.call), logprobs);
+      chunks += chunks_.delta(index, call_delta(text.calls++, event.call), logprobs, token_ids);
     } else {
       const bool is_thought = event.kind == AnswerEvent::Kind::thought;
-      chunks += chunks_.text(index, is_thought ? "reasoning_content" : "content", event.text, logprobs);
+      chunks += chunks_.text(index, is_thought ? "reasoning_content" : "content", event.text, logprobs, token_ids);
     }
   }
   if (!chunks.empty()) answer_->write(std::move(chunks));
@@ -188,17 +219,18 @@ void Completion::write_events(std::size_t index, const AnswerReader::Piece& piec
 
 void Completion::write_end(std::size_t index) {
   Text& text = texts_[index];
+  const std::span<const std::int32_t> generated = text.result.generated.tokens;
   AnswerReader::Piece rest = text.reader.finish(text.result.generated);
   text.result.has_cut_call = text.reader.has_cut_call();
   if (request_.chat) {
     if (rest.events.empty() && request_.logprobs && text.reader.has_text(rest.scores)) rest.events.emplace_back();
-    write_events(index, rest);
+    write_events(index, rest, generated);
     text.result.message.tool_calls.resize(text.calls);
   } else if (request_.logprobs && !rest.scores.empty()) {
     text.logprobs.add(rest.scores);
-    answer_->write(chunks_.text(index, "text", "", text.logprobs.take()));
+    answer_->write(chunks_.text(index, "text", "", text.logprobs.take(), new_token_ids(text, generated)));
   }
-  answer_->write(chunks_.end(index, finish_reason_of(text.result)));
+  answer_->write(chunks_.end(index, finish_reason_of(text.result), new_token_ids(text, generated)));
 }
 
 void Completion::fail(const std::exception_ptr& error) {

@@ -8,6 +8,7 @@
 #include <memory>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <span>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -25,20 +26,23 @@
 
 namespace minimind {
 
-// The events of a streamed answer, each "data: {...}\n\n".
+// The events of a streamed answer, each "data: {...}\n\n". `members` are further members of JSON, each after a comma.
 class AnswerChunks {
  public:
   AnswerChunks(const std::string& id, const std::string& model, const Request& request, std::time_t now);
 
+  // The first chunk of a choice of a chat, with `members` of its own.
+  std::string begin(std::size_t index, std::string_view members) const;
+
   // A chunk with one choice of a chat.
-  std::string delta(std::size_t index, const ChatJson& delta, const ChatJson& logprobs = {}) const;
+  std::string delta(std::size_t index, const ChatJson& delta, const ChatJson& logprobs, std::string_view members) const;
 
   // A chunk with a piece of text of a choice: in the field of a chat's delta, or of a completion's choice.
-  std::string text(std::size_t index, std::string_view field, std::string_view text,
-                   const ChatJson& logprobs = {}) const;
+  std::string text(std::size_t index, std::string_view field, std::string_view text, const ChatJson& logprobs,
+                   std::string_view members) const;
 
   // The last chunk of a choice.
-  std::string end(std::size_t index, std::string_view finish_reason) const;
+  std::string end(std::size_t index, std::string_view finish_reason, std::string_view members) const;
 
   // The last chunk of a stream with include_usage.
   std::string usage(const Usage& usage) const;
@@ -47,7 +51,7 @@ class AnswerChunks {
   static std::string done();
 
  private:
-  std::string chunk(std::string_view choice) const;
+  std::string chunk(std::string_view choice, std::string_view members_of_choice, std::string_view members = {}) const;
 
   bool chat_;
   bool include_usage_;
@@ -83,6 +87,8 @@ class Completion {
     AnswerReader reader;
     CompletionLogprobs logprobs;
     bool has_begun = false;
+    bool has_prompt_ids = false;
+    std::size_t tokens = 0;  // whose ids are written
     std::size_t calls = 0;
     TextAnswer result{};
   };
@@ -91,8 +97,9 @@ class Completion {
   void on_end(std::size_t index, Generated generated, const std::exception_ptr& error);
 
   void begin(std::size_t index, const std::vector<TokenScore>& prompt_scores);
-  void write_piece(std::size_t index, std::string_view piece, const std::vector<TokenScore>& scores);
-  void write_events(std::size_t index, const AnswerReader::Piece& piece);
+  void write_piece(std::size_t index, std::string_view piece, const Generation& generation);
+  void write_events(std::size_t index, const AnswerReader::Piece& piece, std::span<const std::int32_t> generated);
+  std::string new_token_ids(Text& text, std::span<const std::int32_t> generated) const;
   void write_end(std::size_t index);
   void fail(const std::exception_ptr& error);
   void finish();

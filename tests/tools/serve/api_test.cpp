@@ -886,7 +886,6 @@ TEST_F(ApiTest, NamesTheFieldThatIsWrong) {
       {chat_path, with(R"("repeat_penalty": 1.1, "repeat_last_n": 64)"), "repeat_last_n"},
       {chat_path, with(R"("use_beam_search": true)"), "use_beam_search"},
       {chat_path, with(R"("verbosity": "much")"), "verbosity"},
-      {chat_path, with(R"("stream": true, "return_token_ids": true)"), "return_token_ids"},
       {chat_path, with(R"("stream": true, "prompt_logprobs": 0)"), "prompt_logprobs"},
       {chat_path, with(R"("max_tokens": 1, "max_completion_tokens": 2)"), "max_tokens"},
       {chat_path, with(R"("logit_bias": {"a": 1})"), "logit_bias"},
@@ -1131,6 +1130,30 @@ TEST_F(ApiTest, GivesTheTokensAndScoresOfThePrompt) {
   EXPECT_EQ(whole_chat["prompt_token_ids"].size(), whole_chat["usage"]["prompt_tokens"]);
   EXPECT_EQ(whole_chat["prompt_logprobs"].size(), whole_chat["usage"]["prompt_tokens"]);
   EXPECT_TRUE(whole_chat["choices"][0]["logprobs"].is_null());
+}
+
+TEST_F(ApiTest, AStreamHasTheIdsOfItsTokens) {
+  const Json fields{{"return_token_ids", true}, {"temperature", 0}, {"max_tokens", 20}, {"n", 2}};
+  for (const bool is_chat : {true, false}) {
+    const auto ask = [&](const Json& more) { return is_chat ? chat(fields | more) : complete(fields | more); };
+    const Json whole = ask({{"stream", false}})->json();
+    std::array<Json, 2> ids{Json::array(), Json::array()};
+    std::array<int, 2> prompts{};
+    for (const Json& event : ask({{"stream", true}})->events()) {
+      for (const Json& choice : event["choices"]) {
+        const std::size_t index = choice["index"];
+        for (const Json& id : choice.value("token_ids", Json::array())) ids[index].push_back(id);
+        const Json& has_prompt = is_chat ? event : choice;
+        if (!has_prompt.contains("prompt_token_ids")) continue;
+        ++prompts[index];
+        EXPECT_EQ(has_prompt["prompt_token_ids"], (is_chat ? whole : whole["choices"][index])["prompt_token_ids"]);
+      }
+    }
+    for (const std::size_t index : {0, 1}) {
+      EXPECT_EQ(ids[index], whole["choices"][index]["token_ids"]);
+      EXPECT_EQ(prompts[index], 1);
+    }
+  }
 }
 
 TEST_F(ApiTest, AnEmptyPromptIsTheStartOfAText) {
