@@ -23,6 +23,7 @@ constexpr const char* routes[] = {"/api/chat",
                                   "/apply-template",
                                   "/update_weights_from_disk",
                                   "/flush_cache",
+                                  "/reset_prefix_cache",
                                   "/v1/chat/completions",
                                   "/v1/completions",
                                   "/api/show",
@@ -153,6 +154,7 @@ extern "C" std::size_t LLVMFuzzerCustomMutator(std::uint8_t* data, std::size_t s
                                         "call_id",
                                         "output",
                                         "return_token_ids",
+                                        "return_tokens_as_token_ids",
                                         "prompt_logprobs",
                                         "tests/golden/v3-fp32/model.pth"};
   return mutate_json(data, size, max_size, seed, words, 1);

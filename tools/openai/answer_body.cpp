@@ -5,6 +5,7 @@
 #include <nlohmann/json.hpp>
 #include <numeric>
 #include <random>
+#include <span>
 
 #include "runtime/chat/message_json.h"
 #include "runtime/text/utf8.h"
@@ -23,9 +24,11 @@ ChatJson logprobs_of(const TextModel& model, const Request& request, const TextT
   if (!request.logprobs) return nullptr;
   TokenPieces pieces(model.tokenizer(), task.options.text_tokens);
   const std::vector<TokenScore> all = with_alternatives(generated.scores, *request.logprobs);
-  const auto scores = pieces.take_rest(all, generated.text.size());
-  if (request.chat) return chat_logprobs(model.tokenizer(), pieces, scores);
-  CompletionLogprobs logprobs(model.tokenizer());
+  // With ids there is an entry for each token, also for those of a stop string.
+  const TokenNames names = request.tokens_as_ids ? TokenNames::ids : TokenNames::texts;
+  const auto scores = request.tokens_as_ids ? std::span(all) : pieces.take_rest(all, generated.text.size());
+  if (request.chat) return chat_logprobs(model.tokenizer(), pieces, scores, names);
+  CompletionLogprobs logprobs(model.tokenizer(), names);
   if (request.echo) {
     logprobs.add_prompt(task.prompt.front(), with_alternatives(generated.prompt_scores, *request.logprobs));
   }

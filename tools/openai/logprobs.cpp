@@ -9,20 +9,27 @@
 namespace minimind {
 namespace {
 
-// The text of a token for the older form: bytes that are not UTF-8 as OpenAI writes them, so that no two tokens are
+std::string token_id_name(std::int32_t token) {
+  return fmt::format("token_id:{}", token);
+}
+
+// The name of a token in the older form: of bytes that are not UTF-8 as OpenAI writes them, so that no two tokens are
 // alike.
-std::string spelled(std::string_view bytes) {
+std::string spelled(const Tokenizer& tokenizer, std::int32_t token, TokenNames names) {
+  if (names == TokenNames::ids) return token_id_name(token);
+  const std::string_view bytes = tokenizer.token_bytes(token);
   if (is_utf8(bytes)) return std::string(bytes);
   std::string text = "bytes:";
   for (const char c : bytes) text += fmt::format("\\x{:02x}", static_cast<unsigned char>(c));
   return text;
 }
 
-ChatJson chat_token(const Tokenizer& tokenizer, const ScoredToken& token) {
+ChatJson chat_token(const Tokenizer& tokenizer, const ScoredToken& token, TokenNames names) {
   const std::string_view bytes = tokenizer.token_bytes(token.token);
   ChatJson list = ChatJson::array();
   for (const char c : bytes) list.push_back(static_cast<unsigned char>(c));
-  return {{"token", to_utf8_lossy(bytes)}, {"logprob", token.log_probability}, {"bytes", std::move(list)}};
+  const std::string name = names == TokenNames::ids ? token_id_name(token.token) : to_utf8_lossy(bytes);
+  return {{"token", name}, {"logprob", token.log_probability}, {"bytes", std::move(list)}};
 }
 
 }  // namespace
@@ -52,23 +59,23 @@ std::span<const TokenScore> TokenPieces::take_rest(std::span<const TokenScore> s
   return take(scores, was_cut ? bytes : end_ + 1);
 }
 
-ChatJson chat_logprobs(const Tokenizer& tokenizer, const TokenPieces& pieces, std::span<const TokenScore> scores) {
+ChatJson chat_logprobs(const Tokenizer& tokenizer, const TokenPieces& pieces, std::span<const TokenScore> scores,
+                       TokenNames names) {
   ChatJson content = ChatJson::array();
   for (const TokenScore& score : scores) {
-    if (!pieces.is_text(score.token.token)) continue;
-    ChatJson token = chat_token(tokenizer, score.token);
+    if (names == TokenNames::texts && !pieces.is_text(score.token.token)) continue;
+    ChatJson token = chat_token(tokenizer, score.token, names);
     token["top_logprobs"] = ChatJson::array();
-    for (const ScoredToken& other : score.top) token["top_logprobs"].push_back(chat_token(tokenizer, other));
+    for (const ScoredToken& other : score.top) token["top_logprobs"].push_back(chat_token(tokenizer, other, names));
     content.push_back(std::move(token));
   }
   return {{"content", std::move(content)}, {"refusal", nullptr}};
 }
 
 void CompletionLogprobs::add_token(std::int32_t token) {
-  const std::string_view bytes = tokenizer_.token_bytes(token);
-  tokens_.push_back(spelled(bytes));
+  tokens_.push_back(spelled(tokenizer_, token, names_));
   text_offset_.push_back(offset_);
-  offset_ += count_characters(utf8_.push(bytes));
+  offset_ += count_characters(utf8_.push(tokenizer_.token_bytes(token)));
 }
 
 void CompletionLogprobs::add_prompt(std::int32_t first, std::span<const TokenScore> others) {
@@ -84,7 +91,7 @@ void CompletionLogprobs::add(std::span<const TokenScore> scores) {
     token_logprobs_.push_back(score.token.log_probability);
     ChatJson top = ChatJson::object();
     const auto add_alternative = [&](const ScoredToken& token) {
-      top.emplace(spelled(tokenizer_.token_bytes(token.token)), token.log_probability);
+      top.emplace(spelled(tokenizer_, token.token, names_), token.log_probability);
     };
     std::ranges::for_each(score.top, add_alternative);
     add_alternative(score.token);

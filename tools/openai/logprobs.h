@@ -42,16 +42,21 @@ class TokenPieces {
   std::size_t taken_ = 0;
 };
 
-// OpenAI's logprobs of a chat's choice. Tokens that are not text, such as the end token, are omitted.
-ChatJson chat_logprobs(const Tokenizer& tokenizer, const TokenPieces& pieces, std::span<const TokenScore> scores);
+// How lists of log-probabilities name tokens: by their text, or as vLLM's "token_id:5".
+enum class TokenNames { texts, ids };
+
+// OpenAI's logprobs of a chat's choice. Tokens that are not text, such as the end token, are omitted unless they are
+// named by ids.
+ChatJson chat_logprobs(const Tokenizer& tokenizer, const TokenPieces& pieces, std::span<const TokenScore> scores,
+                       TokenNames names = TokenNames::texts);
 
 // OpenAI's older logprobs of a completion's choice: lists of tokens, their log-probabilities, those of alternatives and
 // the token itself, and offsets in characters.
 class CompletionLogprobs {
  public:
   // `offset` is that of the first token, in characters.
-  explicit CompletionLogprobs(const Tokenizer& tokenizer, std::size_t offset = 0)
-      : tokenizer_(tokenizer), offset_(offset) {}
+  explicit CompletionLogprobs(const Tokenizer& tokenizer, TokenNames names = TokenNames::texts, std::size_t offset = 0)
+      : tokenizer_(tokenizer), names_(names), offset_(offset) {}
 
   // Adds the tokens of a prompt; the first one has no log-probability.
   void add_prompt(std::int32_t first, std::span<const TokenScore> others);
@@ -64,6 +69,7 @@ class CompletionLogprobs {
   void add_token(std::int32_t token);
 
   const Tokenizer& tokenizer_;
+  TokenNames names_;
   std::size_t offset_;
   Utf8Stream utf8_;
   ChatJson tokens_ = ChatJson::array(), token_logprobs_ = ChatJson::array(), top_logprobs_ = ChatJson::array(),

@@ -52,6 +52,7 @@ void read_parameters(const BodyFields& body, Request& request) {
 // As vLLM has them. `rank` is null if the token is not among the alternatives.
 void read_prompt_facts(const BodyFields& body, Request& request) {
   request.return_tokens = body.flag("return_token_ids").value_or(false);
+  request.tokens_as_ids = body.flag("return_tokens_as_token_ids").value_or(false);
   if (const auto top = body.whole("prompt_logprobs", 0, most_top_logprobs)) request.prompt_logprobs = *top;
 }
 
@@ -177,9 +178,10 @@ void read_counts(const BodyFields& body, Request& request, const RequestDefaults
     fields.flag("include_obfuscation");  // padding against eavesdroppers, which clients ignore
     fields.reject_the_rest();
   }
-  if (request.stream && request.prompt_logprobs) {
-    throw RequestError("prompt_logprobs is for whole answers, but stream is true; expected one of them",
-                       "prompt_logprobs");
+  for (const auto& [name, is_given] : {std::pair{"return_tokens_as_token_ids", request.tokens_as_ids},
+                                       {"prompt_logprobs", request.prompt_logprobs.has_value()}}) {
+    if (!request.stream || !is_given) continue;
+    throw RequestError(fmt::format("{} is for whole answers, but stream is true; expected one of them", name), name);
   }
   if (request.stream && request.best_of > request.n) {
     throw RequestError("best_of chooses among whole texts, which a stream cannot; expected n or no stream", "best_of");

@@ -60,6 +60,7 @@ struct Request : GenerationParameters {
   std::size_t min_tokens = 0;                // end tokens and stop_tokens may come after these
   std::optional<std::size_t> prompt_logprobs{};  // as `logprobs`, of the prompt; not of a stream
   bool return_tokens = false;                    // the answer has the ids of prompt and text
+  bool tokens_as_ids = false;                    // `logprobs` name tokens by ids, and have all; not of a stream
   std::vector<std::string> hints{};              // fields that were accepted, but change nothing here
   bool stream = false;
   bool include_usage = false;  // in a stream
@@ -95,9 +96,9 @@ void require_no_other_sampling(const BodyFields& body);
 // frequency_penalty, logit_bias, tools, tool_choice, parallel_tool_calls, response_format, reasoning_effort, logprobs,
 // top_logprobs, echo, n, best_of, stream, stream_options; and top_k, min_p, typical_p, repeat_penalty, dry_*, the
 // fields of read_constraint(), ignore_eos, stop_token_ids, min_tokens, prompt_logprobs, return_token_ids,
-// plain_content, open_thinking and enable_thinking, also in chat_template_kwargs. Fields that change nothing, such as
-// `user`, `store` and `metadata`, are accepted. Throws RequestError for anything else and for values of another type or
-// out of range, naming the field.
+// return_tokens_as_token_ids, plain_content, open_thinking and enable_thinking, also in chat_template_kwargs. Fields
+// that change nothing, such as `user`, `store` and `metadata`, are accepted. Throws RequestError for anything else and
+// for values of another type or out of range, naming the field.
 Request read_request(const ChatJson& body, bool chat, const RequestDefaults& defaults);
 
 }  // namespace minimind

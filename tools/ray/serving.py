@@ -25,7 +25,8 @@ from starlette.responses import JSONResponse, Response, StreamingResponse
 
 START_SECONDS, DRAIN_SECONDS = 300, 60
 QUEUE_OF_RAY = 10_000  # requests per replica: the server's own queue is shorter and answers with 429
-OF_ONE_SERVER = ("/update_weights_from_disk", "/flush_cache")  # the other replicas would keep their weights
+# The other replicas would keep their weights.
+OF_ONE_SERVER = ("/update_weights_from_disk", "/flush_cache", "/reset_prefix_cache")
 PER_CONNECTION = ("connection", "content-length", "host", "keep-alive", "transfer-encoding", "date", "server")
 
 

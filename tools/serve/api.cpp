@@ -131,6 +131,7 @@ const std::map<std::string, Api::Route, std::less<>>& Api::routes() {
       {"/generate", {"POST", &Api::generate}},
       {"/update_weights_from_disk", {"POST", &Api::update_weights}},
       {"/flush_cache", {"POST", &Api::flush_cache, false, true}},
+      {"/reset_prefix_cache", {"POST", &Api::flush_cache, false, true}},
       {"/api/chat", {"POST", &Api::ollama_chat, false, false, Dialect::ollama}},
       {"/api/generate", {"POST", &Api::ollama_generate, false, false, Dialect::ollama}},
       {"/api/tags", {"GET", &Api::ollama_models, false, false, Dialect::ollama}},

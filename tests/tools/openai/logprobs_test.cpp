@@ -68,7 +68,7 @@ TEST_F(LogprobsTest, AChatHasTokensOfItsTextAlone) {
 
 // Offsets count characters; bytes that are none are spelled, so that no two tokens are alike.
 TEST_F(LogprobsTest, ACompletionHasOffsetsAndAlternativesByText) {
-  CompletionLogprobs logprobs(tokenizer_, 10);
+  CompletionLogprobs logprobs(tokenizer_, TokenNames::texts, 10);
   logprobs.add_prompt(bc, {});
   logprobs.add(scores_of({first_half, second_half, a}));
   const LogprobsJson first = logprobs.take();

@@ -886,6 +886,7 @@ TEST_F(ApiTest, NamesTheFieldThatIsWrong) {
       {chat_path, with(R"("repeat_penalty": 1.1, "repeat_last_n": 64)"), "repeat_last_n"},
       {chat_path, with(R"("use_beam_search": true)"), "use_beam_search"},
       {chat_path, with(R"("verbosity": "much")"), "verbosity"},
+      {chat_path, with(R"("stream": true, "return_tokens_as_token_ids": true)"), "return_tokens_as_token_ids"},
       {chat_path, with(R"("stream": true, "prompt_logprobs": 0)"), "prompt_logprobs"},
       {chat_path, with(R"("max_tokens": 1, "max_completion_tokens": 2)"), "max_tokens"},
       {chat_path, with(R"("logit_bias": {"a": 1})"), "logit_bias"},
@@ -1001,7 +1002,7 @@ TEST_F(ApiTest, NamesTheFieldThatIsWrong) {
 }
 
 TEST_F(ApiTest, RequiresJsonByItsContentType) {
-  EXPECT_EQ(post("/flush_cache", "")->wait(), true);
+  for (const char* const path : {"/flush_cache", "/reset_prefix_cache"}) EXPECT_EQ(post(path, "")->wait(), true);
   for (const char* const type : {"", "text/plain", "application/x-www-form-urlencoded"}) {
     const auto answer = std::make_shared<FakeAnswer>();
     api.handle(
@@ -1154,6 +1155,30 @@ TEST_F(ApiTest, AStreamHasTheIdsOfItsTokens) {
       EXPECT_EQ(prompts[index], 1);
     }
   }
+}
+
+// The end token and those of a stop string have their scores, too.
+TEST_F(ApiTest, LogprobsByIdsHaveEachToken) {
+  const Json fields{{"temperature", 0},
+                    {"stop", Json::array({"。"})},
+                    {"return_token_ids", true},
+                    {"return_tokens_as_token_ids", true},
+                    {"logprobs", 0}};
+  const auto names_of_ids = [](const Json& ids) {
+    Json names = Json::array();
+    for (const Json& id : ids) names.push_back("token_id:" + id.dump());
+    return names;
+  };
+  const Json choice = complete(fields)->json()["choices"][0];
+  EXPECT_EQ(choice["finish_reason"], "stop");
+  EXPECT_EQ(choice["logprobs"]["tokens"], names_of_ids(choice["token_ids"]));
+  EXPECT_EQ(choice["logprobs"]["top_logprobs"][0].begin().key(), choice["logprobs"]["tokens"][0]);
+  const std::string end = std::to_string(demo_model().llm().end_tokens().front());
+  const Json answer =
+      chat(fields | Json{{"logprobs", true}, {"top_logprobs", 1}, {"logit_bias", {{end, 1000}}}})->json()["choices"][0];
+  ASSERT_EQ(answer["logprobs"]["content"].size(), 1u);
+  EXPECT_EQ(answer["logprobs"]["content"][0]["token"], "token_id:" + end);
+  EXPECT_TRUE(answer["logprobs"]["content"][0]["top_logprobs"][0]["token"].get<std::string>().starts_with("token_id:"));
 }
 
 TEST_F(ApiTest, AnEmptyPromptIsTheStartOfAText) {

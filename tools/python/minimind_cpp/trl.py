@@ -1,13 +1,24 @@
-"""Rollouts for TRL: GRPOTrainer(..., rollout_func=Rollouts()). Requires PyTorch and TRL, which call it."""
+"""Rollouts for TRL, in the trainer's process or by `minimind serve`. Requires PyTorch and TRL, which call it.
+
+GRPOTrainer(..., rollout_func=Rollouts()) samples in the process. After use_serve(folder), trainers with use_vllm=True and
+vllm_mode="server" sample from a server that `minimind serve -m POLICY --type f32 --weights-from FOLDER` started.
+"""
 
 from __future__ import annotations
 
+import importlib
+import pathlib
 import secrets
 import tempfile
-from typing import Any, Dict, List, Optional
+from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
 
 from minimind_cpp.model import Model
 from minimind_cpp.sampling import SamplingParams
+
+
+def _require(name: str, found: Any, expected: float) -> None:
+    if found != expected:
+        raise ValueError(f"{name} is {found}, expected {expected}, at which log-probabilities are computed")
 
 
 class Rollouts:
@@ -23,8 +34,7 @@ class Rollouts:
 
     def __call__(self, prompts: List[Any], trainer: Any) -> Dict[str, List[Any]]:
         settings = trainer.args
-        if settings.temperature != 1:
-            raise ValueError(f"temperature is {settings.temperature}, expected 1, at which log-probabilities are computed")
+        _require("temperature", settings.temperature, 1)
         params = SamplingParams(
             max_tokens=settings.max_completion_length, top_p=settings.top_p, top_k=settings.top_k, min_p=settings.min_p or 0,
             repeat_penalty=settings.repetition_penalty, temperature=1, logprobs=0, seed=secrets.randbits(62),
@@ -60,3 +70,61 @@ class Rollouts:
             self._model.load_state_dict(policy.state_dict())
         self._step = trainer.state.global_step
         return self._model
+
+
+def use_serve(folder: str) -> None:
+    """Lets TRL's trainers take `minimind serve` for a server of vLLM, which need not be installed.
+
+    New weights go through a file in `folder`, such as one in /dev/shm. The server must have it as --weights-from.
+    """
+    if not pathlib.Path(folder).is_dir():
+        raise FileNotFoundError(f"{folder}: is no folder, expected that of the server's --weights-from")
+    client: Any = importlib.import_module("trl.generation.vllm_client")
+    generation: Any = importlib.import_module("trl.generation.vllm_generation")
+    for module in (client, generation):
+        module.is_vllm_available = lambda *_, **__: True
+    generation.VLLMClient = type("ServeClient", (_FileWeights, client.VLLMClient), {"folder": folder})
+
+
+class _FileWeights:
+    """What a VLLMClient does differently with a server that takes weights from files instead of by NCCL."""
+
+    folder: str
+    base_url: str
+    _post: Callable[..., Any]
+    _updating_weights: bool
+    _tensors: Dict[str, Any]
+
+    def generate(self, *arguments: Any, **settings: Any) -> Dict[str, List[Any]]:
+        """As TRL's. Raises ValueError unless tokens are sampled by the untouched logits, of which the log-probabilities are."""
+        given = {**settings, **(settings.get("generation_kwargs") or {})}
+        off = {"temperature": 1, "top_p": 1, "top_k": 0, "min_p": 0, "repetition_penalty": 1}
+        for name, expected in off.items():
+            _require(name, given.get(name, expected), expected)
+        output: Dict[str, List[Any]] = super().generate(*arguments, **settings)  # type: ignore[misc]
+        return output
+
+    def get_server_info(self) -> Dict[str, Any]:
+        return {"model_config": {"logprobs_mode": "processed_logprobs"}}  # generate() makes them equal to the raw ones
+
+    def init_communicator(self, device: Any = 0) -> None:
+        """There is none: see _finish_weight_update()."""
+
+    def update_named_params(self, metadata: Any, named_params: Iterable[Tuple[str, Any]]) -> None:
+        if not self._updating_weights:
+            self._start_weight_update()
+        for name, tensor in named_params:  # a merged adapter is taken out again when the iterator ends
+            self._tensors[name] = tensor.detach().to("cpu", copy=True).contiguous()
+        if not self._updating_weights:
+            self._finish_weight_update()
+
+    def _start_weight_update(self) -> None:
+        self._tensors = {}
+
+    def _finish_weight_update(self) -> None:
+        safetensors: Any = importlib.import_module("safetensors.torch")
+        with tempfile.TemporaryDirectory(dir=self.folder) as place:
+            file = pathlib.Path(place, "model.safetensors")
+            safetensors.save_file(self._tensors, file)
+            self._tensors = {}
+            self._post(f"{self.base_url}/update_weights_from_disk", json={"model_path": str(file.resolve())})

@@ -1,68 +1,139 @@
-"""Tests of the rollouts for TRL. Run: make test-examples"""
+"""Tests of the rollouts for TRL, of both kinds, over 200 steps. Run: make test-examples"""
 
 from __future__ import annotations
 
+import contextlib
 import importlib.util
-import os
 import pathlib
+import random
+import re
+import subprocess
 import sys
 import tempfile
+import threading
 import unittest
 
 ROOT = pathlib.Path(__file__).resolve().parents[3]
-STEPS = int(os.environ.get("MINIMIND_TRL_STEPS", "6"))
+STEPS = 200
 sys.path.insert(0, str(ROOT / "tools" / "python" / "examples"))
+
+
+@contextlib.contextmanager
+def served(*options):
+    """The address of a server."""
+    command = [sys.executable, "-m", "minimind_cpp", "serve", "--port", "0", *options]
+    with subprocess.Popen(command, stderr=subprocess.PIPE, text=True) as process:
+        try:
+            address = next(found[0] for line in process.stderr if (found := re.search(r"http://\S+", line)))
+            threading.Thread(target=process.stderr.read, daemon=True).start()  # the log, so that the pipe never fills
+            yield address
+        finally:
+            process.terminate()
 
 
 @unittest.skipIf(importlib.util.find_spec("trl") is None, "not installed: trl; run make test-examples")
 class Trl(unittest.TestCase):
-    def test_the_trainer_has_the_log_probabilities_of_the_rollouts(self):
+    def setUp(self):
         import torch
-        from datasets import Dataset
-        from grpo import log_probabilities
         from policies import COMMON, SIZE_TINY
         from transformers import PreTrainedTokenizerFast, Qwen3Config, Qwen3ForCausalLM
+
+        folder = tempfile.TemporaryDirectory()
+        self.addCleanup(folder.cleanup)
+        self.folder = folder.name
+        self.tokenizer = PreTrainedTokenizerFast(tokenizer_file=str(ROOT / "tests/golden_tokenizer/tokenizer.json"))
+        self.tokenizer.pad_token_id, self.tokenizer.eos_token_id = 0, 2
+        torch.manual_seed(0)
+        torch.set_num_threads(1)  # more gain nothing at this size, and wait for each other on a busy machine
+        shape = COMMON | SIZE_TINY | {"rms_norm_eps": 1e-6, "vocab_size": len(self.tokenizer)}
+        self.policy = Qwen3ForCausalLM(Qwen3Config(**shape)).float()
+        self.rewards, self.differences = [], []
+
+    def reward(self, completion_ids, **_):
+        """The share of even tokens, and noise, so that each step changes the weights."""
+        found = [sum(token % 2 == 0 for token in ids) / len(ids) for ids in completion_ids]
+        self.rewards.append(sum(found) / len(found))
+        return [share + random.random() / 10 for share in found]
+
+    def check(self, trainer, prompts, completions, logprobs):
+        """Compares the log-probabilities of rollouts with those of the trainer's policy as it is now."""
+        import torch
+        from grpo import log_probabilities
+
+        for prompt, ids, found in zip(prompts, completions, logprobs):
+            with torch.no_grad():
+                expected = log_probabilities(trainer.model, torch.tensor([[*prompt, *ids]]), len(prompt))[0]
+            self.differences.append(float((expected - torch.tensor(found)).abs().max()))
+
+    def trainer(self, rollout_func=None, **settings):
+        from datasets import Dataset
         from trl import GRPOConfig, GRPOTrainer
 
+        config = GRPOConfig(
+            self.folder, max_steps=STEPS, per_device_train_batch_size=8, num_generations=8, max_completion_length=12,
+            learning_rate=2e-3, use_cpu=True, bf16=False, report_to="none", save_strategy="no", disable_tqdm=True, beta=0.0,
+            logging_steps=1, lr_scheduler_type="constant", **settings,
+        )  # fmt: skip
+        prompts = Dataset.from_dict({"prompt": ["ab", "ba", "a b"] * 4})
+        return GRPOTrainer(
+            self.policy, self.reward, config, prompts, processing_class=self.tokenizer, rollout_func=rollout_func
+        )
+
+    def train(self, trainer):
+        with contextlib.redirect_stdout(None):
+            trainer.train()
+        self.assertEqual(len(self.rewards), STEPS)
+        self.assertEqual(len(self.differences), STEPS * 8)
+        steps = [entry for entry in trainer.state.log_history if "grad_norm" in entry]
+        self.assertGreater(min(step["grad_norm"] for step in steps), 0, "each step changes the weights")
+        self.assertLess(max(self.differences), 1e-5)
+        self.assertGreater(sum(self.rewards[-5:]), sum(self.rewards[:5]) + 0.5)
+        return steps
+
+    def test_the_trainer_has_the_log_probabilities_of_the_rollouts(self):
         from minimind_cpp.trl import Rollouts
 
-        tokenizer = PreTrainedTokenizerFast(tokenizer_file=str(ROOT / "tests/golden_tokenizer/tokenizer.json"))
-        tokenizer.pad_token_id, tokenizer.eos_token_id = 0, 2
-        torch.manual_seed(0)
-        shape = COMMON | SIZE_TINY | {"rms_norm_eps": 1e-6, "vocab_size": len(tokenizer)}
-        policy = Qwen3ForCausalLM(Qwen3Config(**shape)).float()
-        rollouts, differences, rewards = Rollouts(), [], []
+        rollouts = Rollouts()
 
         def checked(prompts, trainer):
             output = rollouts(prompts, trainer)
-            for prompt, ids, found in zip(*(output[name] for name in ("prompt_ids", "completion_ids", "logprobs"))):
-                with torch.no_grad():
-                    expected = log_probabilities(trainer.model, torch.tensor([[*prompt, *ids]]), len(prompt))[0]
-                differences.append(float((expected - torch.tensor(found)).abs().max()))
+            self.check(trainer, *(output[name] for name in ("prompt_ids", "completion_ids", "logprobs")))
             return output
 
-        def reward(completion_ids, **_):
-            found = [sum(token % 2 == 0 for token in ids) / len(ids) for ids in completion_ids]
-            rewards.append(sum(found) / len(found))
-            return found
-
-        with tempfile.TemporaryDirectory() as folder:
-            settings = GRPOConfig(
-                folder, max_steps=STEPS, per_device_train_batch_size=8, num_generations=8, max_completion_length=12,
-                learning_rate=1e-2, use_cpu=True, bf16=False, report_to="none", save_strategy="no", disable_tqdm=True, beta=0.0,
-            )  # fmt: skip
-            trainer = GRPOTrainer(
-                policy, reward, settings, Dataset.from_dict({"prompt": ["ab", "ba", "a b"] * 4}),
-                processing_class=tokenizer, rollout_func=checked,
-            )  # fmt: skip
-            trainer.train()
-        self.assertEqual(len(rewards), STEPS)
-        self.assertLess(max(differences), 1e-5)
-        if STEPS >= 50:
-            self.assertGreater(sum(rewards[-5:]), sum(rewards[:5]) + 0.5)
+        trainer = self.trainer(checked)
+        self.train(trainer)
         trainer.args.temperature = 0.5
         with self.assertRaisesRegex(ValueError, "temperature is 0.5, expected 1"):
             rollouts(["ab"], trainer)
+
+    def test_the_trainer_has_the_log_probabilities_of_a_server(self):
+        from minimind_cpp.trl import use_serve
+
+        with self.assertRaisesRegex(FileNotFoundError, "/nowhere: is no folder"):
+            use_serve("/nowhere")
+        self.policy.save_pretrained(self.folder + "/policy")
+        self.tokenizer.save_pretrained(self.folder + "/policy")
+        with tempfile.TemporaryDirectory(dir="/dev/shm") as weights:
+            use_serve(weights)
+            options = ("-m", self.folder + "/policy", "--type", "f32", "--weights-from", weights)
+            with served(*options) as address:
+                trainer = self.trainer(use_vllm=True, vllm_mode="server", vllm_server_base_url=address)
+                client = trainer.vllm_generation.vllm_client
+                generate = type(client).generate
+
+                def checked(**settings):
+                    output = generate(client, **settings)
+                    count = settings["n"]
+                    prompts = [ids for ids in output["prompt_ids"] for _ in range(count)]
+                    logprobs = [[token for (token,) in text] for text in output["logprobs"]]
+                    self.check(trainer, prompts, output["completion_ids"], logprobs)
+                    return output
+
+                client.generate = checked
+                steps = self.train(trainer)
+                with self.assertRaisesRegex(ValueError, "top_k is 5, expected 0"):
+                    generate(client, ["ab"], top_k=5)
+                self.assertLess(max(step["sampling/sampling_logp_difference/max"] for step in steps), 1e-5)
 
 
 if __name__ == "__main__":

@@ -8,7 +8,9 @@ from typing import Any
 import numpy as np
 import numpy.typing as npt
 
-from minimind_cpp import Chat, Completion, Model, SamplingParams, Session, Stream, Tokenizer
+from minimind_cpp import Chat, Completion, Model, SamplingParams, Session, Stream, Tokenizer, run
+from minimind_cpp.masks import Grammar, LogitsProcessor, Matcher, Vocabulary
+from minimind_cpp.trl import Rollouts, use_serve
 
 
 class Answer:
@@ -42,6 +44,20 @@ def write_even(model: Model) -> str:
 async def show(model: Model, messages: list[dict[str, str]]) -> None:
     async for delta in model.stream(Chat(messages)):
         print(delta.get("content", ""))
+
+
+def mask() -> npt.NDArray[np.bool_]:
+    vocabulary, grammar = Vocabulary([b"a", b"b", b""], end_tokens=[2]), Grammar(json_schema=Answer, closed=True)
+    matcher, processor = Matcher(grammar, vocabulary), LogitsProcessor(grammar, vocabulary, 4)
+    bits: npt.NDArray[np.uint32] = matcher.bits(3)
+    print(processor, bits, matcher.accept([0, 1]), matcher.tokens_to_end, matcher.may_end, vocabulary.size, grammar.notes)
+    return matcher.mask()
+
+
+def train(folder: Path) -> Rollouts:
+    use_serve(str(folder))
+    print(run("batch", folder / "in.jsonl", "-o", "out.jsonl"))
+    return Rollouts(threads=1)
 
 
 def main() -> None:

@@ -201,7 +201,7 @@ class SchemaTest(unittest.TestCase):
         ours = {'stream', 'grammar', 'top_k', 'min_p', 'typical_p', 'repeat_penalty', 'dry_multiplier', 'dry_base', 'ignore_eos',
                 'dry_allowed_length', 'dry_penalty_last_n', 'dry_sequence_breakers', 'open_thinking', 'enable_thinking',
                 'chat_template_kwargs', 'continue_final_message', 'add_generation_prompt', 'n', 'stop_token_ids', 'min_tokens',
-                'return_token_ids', 'prompt_logprobs', 'cache_prompt', 'structured_outputs', 'no_such_field'}
+                'return_token_ids', 'return_tokens_as_token_ids', 'prompt_logprobs', 'cache_prompt', 'structured_outputs', 'no_such_field'}
         for path, (body, names) in fields.items():
             for name in names | ours:
                 for value in values:
