@@ -35,14 +35,15 @@ Table with_q8_0(Table table, ProductOf<Q8Block> product, const char* name) {
 }
 
 std::span<const Table> runnable() {
-  static const std::vector<Table> tables = [] {
-    std::vector<Table> list;
+  // Not destroyed at exit, because threads of a program that uses the library may still compute then.
+  static const std::vector<Table>* const tables = [] {
+    auto* const list = new std::vector<Table>;
     for (const InstructionSet& set : instruction_sets) {
-      if (set.runs_here()) list.push_back(set.table());
+      if (set.runs_here()) list->push_back(set.table());
     }
     return list;
   }();
-  return tables;
+  return *tables;
 }
 
 const Table& choose() {
