@@ -24,7 +24,7 @@ GOLDEN = ROOT / 'tests/golden'
 NATIVE = ROOT / 'minimind'
 PROGRAM = pathlib.Path(sys.argv.pop(1) if len(sys.argv) > 1 else ROOT / 'build/for/windows-x86_64/minimind.exe').resolve()
 WINE = shutil.which('wine') or shutil.which('wine64') or '/usr/lib/wine/wine64'
-ENVIRONMENT = {'WINEDEBUG': '-all', 'WINEPREFIX': str(ROOT / 'build/wine'), 'LANG': 'en_US.UTF-8', **os.environ}
+ENVIRONMENT = {'WINEDEBUG': '-all', 'WINEPREFIX': str(ROOT / 'build/wine'), **os.environ, 'LC_ALL': 'C.UTF-8'}
 SYSTEM_LIBRARIES = {'KERNEL32.dll', 'msvcrt.dll', 'WS2_32.dll', 'MSWSOCK.dll', 'ADVAPI32.dll'}
 LINUX_ONLY = {'v3-yarn': ['--rope-scaling', 'yarn'], 'v2-yarn': ['--rope-scaling', 'yarn']}
 INTERRUPTED, FAILED, MISUSED = 130, 1, 2
@@ -65,8 +65,10 @@ class Terminal:
         return False
 
     def text(self):
-        """What was written, without escape sequences."""
-        return re.sub(r'\x1b(\[[0-9;?]*[A-Za-z]|\][^\x07]*\x07)', '', self.output.decode(errors='replace'))
+        """What was written, without escape sequences. wine's console takes those of the program for characters, hides the cursor
+        for each of them, and moves it for a space."""
+        text = re.sub(r'\x1b\[[?]25[hl]', '', self.output.decode(errors='replace')).replace('\x1b[K\x1b[1C', ' ')
+        return re.sub(r'\x1b(\[[0-9;?]*[A-Za-z]|\][^\x07]*\x07)', '', text)
 
     def status(self):
         while self.read(60):
@@ -133,7 +135,7 @@ class WindowsTest(unittest.TestCase):
         for path in (self.model.name, f'.\\{self.model.name}', f'..\\{self.folder.name}\\{self.model.name}', f'Z:{self.model}'.replace('/', '\\')):
             with self.subTest(path):
                 stated = json.loads(self.succeeds('inspect', path, '--json', cwd=self.folder))
-                self.assertEqual(stated['family'], 'v3')
+                self.assertEqual(stated['format'], 'torch.save')
         missing = run('inspect', '没有.pth', cwd=self.folder)
         self.assertEqual(missing.returncode, FAILED)
         self.assertIn('没有.pth: cannot be opened: No such file or directory', missing.stderr.decode())
@@ -147,13 +149,15 @@ class WindowsTest(unittest.TestCase):
         for name in ('诗人.gguf', '诗人.pth'):
             with self.subTest(name):
                 self.succeeds('convert', self.poet, self.folder / name, '--type', 'q8_0' if name.endswith('gguf') else 'f16', '-q')
-                other = self.folder / f'native-{name}'
+                other = self.folder / 'native' / name
+                other.parent.mkdir(exist_ok=True)
                 run('convert', self.poet, other, '--type', 'q8_0' if name.endswith('gguf') else 'f16', '-q', program=NATIVE)
                 self.assertEqual((self.folder / name).read_bytes(), other.read_bytes())
         refused = run('convert', self.poet, self.folder / '诗人.gguf')
         self.assertEqual(refused.returncode, FAILED)
         self.succeeds('convert', self.poet, f'{self.folder}/文件夹/', '-q')
-        self.assertEqual(json.loads(self.succeeds('inspect', f'{self.folder}/文件夹', '--json'))['family'], 'v3')
+        self.assertEqual(json.loads(self.succeeds('inspect', f'{self.folder}/文件夹', '--json'))['parameters'],
+                         json.loads(self.succeeds('inspect', self.poet, '--json'))['parameters'])
         self.assertEqual([path.name for path in self.folder.rglob('.*')], [])
 
     def test_batch_writes_the_same_lines_and_continues(self):
@@ -175,14 +179,15 @@ class WindowsTest(unittest.TestCase):
 
     def test_a_file_has_one_writer(self):
         held, results = self.folder / '锁.jsonl', self.folder / '锁住.jsonl'
-        held.write_text(json.dumps({'prompt': '春'}) + '\n')
-        first = subprocess.Popen([WINE, PROGRAM, 'batch', '/dev/stdin', '-o', results, '-m', self.poet, '-n', '400000', '-c', '400000',
-                                  '--ignore-eos', '-q'], stdin=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT)
+        held.write_text(json.dumps({'prompt': '春', 'max_tokens': 30_000, 'ignore_eos': True}) + '\n')
+        first = subprocess.Popen([WINE, PROGRAM, 'batch', '/dev/stdin', '-o', results, '-m', self.poet, '-q'],
+                                 stdin=subprocess.PIPE, stderr=subprocess.PIPE, env=ENVIRONMENT)
         try:
             first.stdin.write(held.read_bytes() * 50)
             first.stdin.close()
             end = time.monotonic() + 60
             while not results.exists() and time.monotonic() < end:
+                self.assertIsNone(first.poll(), 'it ended')
                 time.sleep(0.2)
             second = run('batch', held, '-o', results, '-m', self.poet, '-q')
             self.assertEqual(second.returncode, FAILED)
@@ -211,18 +216,22 @@ class WindowsTest(unittest.TestCase):
         chat.wait_for('/exit')
         chat.type('春\x7f秋\r')
         chat.wait_for('秋')
+        chat.type('/stats\r')  # read after the answer
+        chat.wait_for('all answers')
         chat.type('\x03')
         chat.wait_for('Ctrl-C again')
         chat.type('\x03')
         self.assertEqual(chat.status(), INTERRUPTED)
 
     def test_ctrl_c_removes_what_is_not_complete(self):
-        target = self.folder / '中断.gguf'
-        work = Terminal('generate', '-m', self.poet, '-n', '400000', '-c', '400000', '--ignore-eos')
+        folder = self.folder / '中断'
+        folder.mkdir()
+        results = folder / '结果.gguf'
+        work = Terminal('convert', self.poet, results, '--size', '3.2MB', '--calibrate', ROOT / 'README.md')
         time.sleep(8)
         work.type('\x03')
         self.assertEqual(work.status(), INTERRUPTED)
-        self.assertFalse(target.exists())
+        self.assertEqual(list(folder.iterdir()), [])
 
     def test_serve(self):
         model = self.folder / 'served.gguf'

@@ -6,6 +6,7 @@
 #include <algorithm>
 #include <cerrno>
 #include <cstdint>
+#include <cstring>
 #include <cwchar>
 
 namespace minimind::windows {
@@ -127,6 +128,29 @@ size_t mbrtowc(wchar_t* to, const char* from, size_t size, mbstate_t* state) {
   if (units.size() == 1) return byte(0) == 0 ? 0 : length;
   *state = units[1];
   return 3;
+}
+
+size_t mbrlen(const char* from, size_t size, mbstate_t* state) {
+  wchar_t unit;
+  return mbrtowc(&unit, from, size, state);
+}
+
+size_t mbsrtowcs(wchar_t* to, const char** from, size_t size, mbstate_t* state) {
+  size_t count = 0;
+  for (const char* rest = *from;; ++count) {
+    if (to && count == size) break;
+    wchar_t unit;
+    const size_t length = mbrtowc(&unit, rest, std::strlen(rest) + 1, state);
+    if (length == static_cast<size_t>(-1)) return length;
+    if (to) to[count] = unit;
+    if (length == 0) {
+      if (to) *from = nullptr;
+      break;
+    }
+    rest += length;
+    if (to) *from = rest;
+  }
+  return count;
 }
 
 size_t wcrtomb(char* to, wchar_t from, mbstate_t* state) {
