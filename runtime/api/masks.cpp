@@ -49,13 +49,12 @@ namespace {
 void pack(const std::vector<std::uint8_t>& flags, std::uint32_t* bits) {
   const std::size_t words = flags.size() / 32;
   for (std::size_t word = 0; word < words; ++word) {
-    std::uint32_t packed = 0;
-    for (std::size_t part = 0; part < 4; ++part) {
+    const auto eight_of = [&](std::size_t part) {
       std::uint64_t eight = 0;
       std::memcpy(&eight, flags.data() + 32 * word + 8 * part, sizeof eight);
-      packed |= static_cast<std::uint32_t>(eight * 0x0102040810204080u >> 56) << 8 * part;
-    }
-    bits[word] = packed;
+      return static_cast<std::uint32_t>(eight * 0x0102040810204080u >> 56);
+    };
+    bits[word] = eight_of(0) | eight_of(1) << 8 | eight_of(2) << 16 | eight_of(3) << 24;
   }
   for (std::size_t i = 32 * words; i < flags.size(); ++i) {
     if (i % 32 == 0) bits[words] = 0;
@@ -118,7 +117,7 @@ struct minimind_matcher {
     if (end_tokens == 0 && most > 0) {
       const bool in_time = state->bytes_to_end() <= most || state->most_tokens_to_end() <= most;
       state->mark_allowed(*vocabulary->trie, allowed, in_time ? most - 1 : Grammar::longest_text);
-      if (!may_end && std::ranges::find(allowed, 1) == allowed.end()) {
+      if (!may_end && std::memchr(allowed.data(), 1, allowed.size()) == nullptr) {
         throw Failure(MINIMIND_BAD_INPUT, "no token of the vocabulary continues the text as the grammar requires");
       }
     }

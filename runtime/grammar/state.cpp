@@ -24,7 +24,7 @@ constexpr std::size_t max_entries = std::size_t{2} << 20;
 
 // The limit of work in one step, which is a byte or the tokens that may follow: of items that are visited and of rules
 // that are made.
-constexpr std::size_t max_step_work = std::size_t{1} << 20;
+constexpr std::size_t max_step_work = 150'000;
 
 // The limit of symbols of rules that are made one by one.
 constexpr std::size_t max_made_symbols = std::size_t{4} << 20;
@@ -36,6 +36,8 @@ constexpr std::size_t max_mask_bytes = std::size_t{16} << 20;
 
 // Bytes to the end of a text that are looked at in one step.
 constexpr std::size_t most_steps_to_end = 4096;
+
+constexpr std::size_t most_cut_bytes = 3;  // that complete the start of a character
 
 // In a string of limited length, every character leads to another state.
 constexpr std::size_t most_followed = 16;
@@ -75,7 +77,12 @@ void for_each_byte(const ByteSet& set, Action action) {
 constexpr std::greater<> smallest_first;
 
 void sort_unique(std::vector<GrammarItem>& items) {
-  std::sort(items.begin(), items.end());
+  if (items.size() < 2) return;
+  // One comparison for both parts, and none where the items are in order already.
+  const auto before = [](const GrammarItem& a, const GrammarItem& b) {
+    return (std::uint64_t{a.symbol} << 32 | a.frame) < (std::uint64_t{b.symbol} << 32 | b.frame);
+  };
+  if (!std::is_sorted(items.begin(), items.end(), before)) std::sort(items.begin(), items.end(), before);
   items.erase(std::unique(items.begin(), items.end()), items.end());
 }
 
@@ -510,7 +517,7 @@ void GrammarState::mark_parts(const TokenTrie& trie, std::size_t first, std::spa
     if ((masks_.size() + 1) * allowed.size() > max_mask_bytes) masks_.clear();
   }
   const auto& parts = trie.parts();
-  std::size_t whole = text_kinds;  // the parts before it are taken whole
+  std::size_t whole = parts.size() - 1;  // the parts before it are taken whole
   while (whole > first && !takes_all(current_, parts[whole - 1].kind, parts[whole - 1].height_so_far)) --whole;
   if (whole > first) merge(parts[whole - 1].mask, mask_.allowed);
   for (std::size_t i = first; i < parts.size(); ++i) {
@@ -526,10 +533,12 @@ void GrammarState::mark_parts(const TokenTrie& trie, std::size_t first, std::spa
 // after it.
 inline bool GrammarState::takes_all(State state, TextKind kind, std::size_t count) {
   if (kind == TextKind::other || count == 0) return false;
-  if (!rules_) return follows_all(state, kind, count);
-  const StateRun& run = state_runs_[state][static_cast<std::size_t>(kind)];
-  if (run.characters < count || run.bytes > mask_.limit) return false;
-  mask_.most = std::max(mask_.most, run.bytes);
+  const bool cut = kind == TextKind::cut;
+  if (!rules_) return !cut && follows_all(state, kind, count);
+  const StateRun& run = state_runs_[state][static_cast<std::size_t>(cut ? TextKind::plain : kind)];
+  const std::uint64_t bytes = run.bytes + (cut ? most_cut_bytes : 0);
+  if (run.characters < count || bytes > mask_.limit) return false;
+  mask_.most = std::max(mask_.most, bytes);
   return true;
 }
 
@@ -592,7 +601,7 @@ bool GrammarState::follows_all(State state, TextKind kind, std::size_t count) {
 // If all characters of the kind lead to the same state, up to a number of them, as in a string of limited length, the
 // tokens that follow are those of at most this number of characters.
 bool GrammarState::mark_by_length(const TokenTrie::Part& part) {
-  if (part.kind == TextKind::other || part.height == 0) return false;
+  if (part.kind >= TextKind::cut || part.height == 0) return false;
   if (rules_ && state_runs_[current_][static_cast<std::size_t>(part.kind)].characters == 0) return false;
   std::size_t length = 0;
   std::uint64_t most = 0;

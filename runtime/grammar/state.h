@@ -73,7 +73,7 @@ class GrammarItemSet {
 // are cached: if texts repeat, a byte costs one table lookup. Memory stays below about 100 MB, and rules that are made
 // when a text needs them are kept beside that, up to a number of symbols that an Error names. Every function that is
 // not const throws Error if a text is so ambiguous or so deeply nested that it would need more memory, or that a byte
-// of it, or the tokens that may follow, would take more than a number of steps of work, some tens of milliseconds. The
+// of it, or the tokens that may follow, would take more than a number of steps of work, some milliseconds. The
 // state is unusable afterwards.
 class GrammarState {
  public:

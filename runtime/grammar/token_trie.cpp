@@ -10,15 +10,17 @@ namespace {
 using Texts = std::vector<std::pair<std::string_view, std::int32_t>>;
 
 bool is_of_kind(std::string_view text, TextKind kind) {
+  const bool may_be_cut = kind == TextKind::cut;
   for (std::size_t at = 0; at < text.size();) {
     const auto fits = [&](const std::vector<std::string>& character) {
-      if (at + character.size() > text.size()) return false;
-      for (std::size_t i = 0; i < character.size(); ++i) {
+      const std::size_t size = std::min(character.size(), text.size() - at);
+      if (size < character.size() && !may_be_cut) return false;
+      for (std::size_t i = 0; i < size; ++i) {
         if (character[i].find(text[at + i]) == std::string::npos) return false;
       }
       return true;
     };
-    const auto& characters = character_bytes_of(kind);
+    const auto& characters = character_bytes_of(may_be_cut ? TextKind::plain : kind);
     const auto character = std::find_if(characters.begin(), characters.end(), fits);
     if (character == characters.end()) return false;
     at += character->size();
@@ -27,7 +29,7 @@ bool is_of_kind(std::string_view text, TextKind kind) {
 }
 
 TextKind kind_of(std::string_view text) {
-  for (const TextKind kind : {TextKind::lower, TextKind::word, TextKind::plain}) {
+  for (const TextKind kind : {TextKind::lower, TextKind::word, TextKind::plain, TextKind::cut}) {
     if (is_of_kind(text, kind)) return kind;
   }
   return TextKind::other;
@@ -108,7 +110,7 @@ const std::vector<std::vector<std::string>>& character_bytes_of(TextKind kind) {
 
 TokenTrie::TokenTrie(Texts texts) {
   std::sort(texts.begin(), texts.end());
-  std::array<Texts, text_kinds + 1> by_kind;
+  std::array<Texts, std::tuple_size_v<Parts>> by_kind;
   for (const auto& text : texts) {
     by_kind[static_cast<std::size_t>(kind_of(text.first))].push_back(text);
     longest_ = std::max(longest_, text.first.size());

@@ -17,9 +17,10 @@ enum class TextKind : std::uint8_t {
   lower,  // a-z, digits
   word,   // ASCII letters and digits
   plain,  // whole characters, none of them a quote, a backslash, a control or an end of a line
+  cut,    // plain, and the start of one more such character
   other,
 };
-constexpr std::size_t text_kinds = 3;  // apart from `other`
+constexpr std::size_t text_kinds = 3;  // of whole characters
 const CodePoints& characters_of(TextKind kind);
 // The characters as bytes: for each of a few sets, those that may come first, second and so on.
 const std::vector<std::vector<std::string>>& character_bytes_of(TextKind kind);
@@ -54,11 +55,12 @@ class TokenTrie {
   // Texts must not be empty; several tokens may have equal texts.
   explicit TokenTrie(std::vector<std::pair<std::string_view, std::int32_t>> texts);
 
-  const std::array<Part, text_kinds + 1>& parts() const { return parts_; }
+  using Parts = std::array<Part, text_kinds + 2>;
+  const Parts& parts() const { return parts_; }
   std::size_t longest() const { return longest_; }  // bytes in the longest text
 
  private:
-  std::array<Part, text_kinds + 1> parts_;
+  Parts parts_;
   std::size_t longest_ = 0;
 };
 

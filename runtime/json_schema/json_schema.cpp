@@ -81,6 +81,8 @@ class SchemaRules : public GrammarRules {
     object_next,   // after a member
     member,        // a member and all that follows
     named,         // the rest of a member's name in the trie: from node b, of objects_[a]
+    fixed,         // the rest of a name: fixed_[a], its quote included
+    named_value,   // after the name of property b, of objects_[a]
     array_start,   // after the bracket, of arrays_[a]
     array_next,    // after an item
   };
@@ -99,7 +101,8 @@ class SchemaRules : public GrammarRules {
     }
   };
 
-  // The names of an object's properties, as a trie over their sorted list.
+  // The names of an object's properties, as a trie over their sorted list. Nodes of at most most_apart names have no
+  // children.
   struct Trie {
     struct Node {
       std::uint32_t begin, end;  // in `order`
@@ -109,7 +112,8 @@ class SchemaRules : public GrammarRules {
     };
     std::vector<std::u32string> names;  // [properties]
     std::vector<std::uint32_t> order;
-    std::vector<std::uint32_t> places;  // [properties], in `order`
+    std::vector<std::uint32_t> places;                     // [properties], in `order`
+    std::vector<const std::vector<std::uint32_t>*> rests;  // [properties], of rests_; null if not worked out
     std::vector<Node> nodes;
     PlaceSets sets;  // of places in `order`, with the bytes of each unless properties are in order
     PlaceSets::Set all = 0;
@@ -174,6 +178,7 @@ class SchemaRules : public GrammarRules {
 
   std::uint32_t string_of(const StringCase& string);
   std::uint32_t object_of(const Progress& progress);
+  std::vector<std::uint32_t> left_of(const Progress& progress);
   // Bytes of the properties that must follow beyond those that are missing, and of the longest of them.
   struct More {
     std::uint64_t all = 0, longest = 0;
@@ -191,6 +196,7 @@ class SchemaRules : public GrammarRules {
   static bool may_close(const Progress& progress);
   std::uint32_t array_of(const ArrayCase* what, SchemaShapes::ArrayProgress progress);
   Trie& trie_of(const ObjectCase* what);
+  std::uint32_t rest_of_name(Trie& trie, std::uint32_t property, std::uint32_t depth);
   static void add_children(Trie& trie, std::uint32_t node);
   std::uint64_t bytes_of(const ObjectCase::Property& property);
   PlaceSets::Least cost_of(const ObjectCase::Property& property);
@@ -201,11 +207,16 @@ class SchemaRules : public GrammarRules {
   std::vector<OtherMember> other_members(std::uint32_t object);
   std::uint64_t shortest_member(std::uint32_t object);
   std::uint64_t shortest_named(std::uint32_t object, std::uint32_t node);
+  std::uint64_t shortest_value(std::uint32_t object, std::uint32_t property);
   std::uint64_t bytes_of(const Rule& rule);
 
   std::vector<Sequence> spellings(const CodePoints& set) const;
   std::vector<Sequence> spaces(Space where);
   std::vector<Sequence> values(ShapeId shape);
+  Rule start_of(Kind kind, AutomatonId automaton) {
+    const Automata::Place place = shapes_.automata().place_of(automaton, 0);
+    return {kind, place.automaton, place.state};
+  }
   std::vector<Sequence> rest_of_text(const Rule& rule);
   std::vector<Sequence> rest_of_lengths(const Rule& rule);
   std::vector<Sequence> rest_of_bounded(const Rule& rule);
@@ -213,6 +224,7 @@ class SchemaRules : public GrammarRules {
   bool take(Rule& rule, char32_t character);
   std::vector<Sequence> members(std::uint32_t object);
   std::vector<Sequence> rest_of_named(const Rule& rule);
+  std::vector<Sequence> rest_of_fixed(const Rule& rule);
   std::vector<Sequence> rest_of_array(const Rule& rule);
   void add_value_of_member(Sequence& sequence, ShapeId shape, std::uint32_t after);
 
@@ -227,15 +239,29 @@ class SchemaRules : public GrammarRules {
   std::deque<Object*> worked_out_;  // the last ones with `members`: each has as many as the schema has properties
   using ObjectKey = std::tuple<const ObjectCase*, PlaceSets::Set, std::size_t, std::uint32_t, std::size_t>;
   std::map<ObjectKey, std::uint32_t> object_ids_;
+  std::unordered_map<std::vector<std::uint32_t>, std::uint32_t, HashOfNodes> objects_left_;  // by left_of()
   std::deque<Array> arrays_;
   std::map<std::pair<const ArrayCase*, SchemaShapes::ArrayProgress>, std::uint32_t> array_ids_;
-  std::map<const ObjectCase*, Trie> tries_;
+  std::unordered_map<const ObjectCase*, Trie> tries_;
+  // The rests of names that are certain, which all objects share, so that a text follows each once.
+  struct Fixed {
+    char32_t next = 0;
+    std::uint32_t after = 0;  // in fixed_
+    std::uint64_t bytes = 0;
+  };
+  std::vector<Fixed> fixed_ = std::vector<Fixed>(1);  // 0: nothing but the quote
+  std::map<std::pair<char32_t, std::uint32_t>, std::uint32_t> fixed_ids_;
+  std::unordered_map<std::u32string, std::vector<std::uint32_t>> rests_;  // [depth], in fixed_, by the name
   std::vector<CodePoints> sets_;
   std::map<std::vector<std::pair<char32_t, char32_t>>, std::uint32_t> set_ids_;
 };
 
 constexpr std::size_t most_rules = 4'000'000;
 constexpr std::size_t most_worked_out = 64;
+// Names of an object that are followed apart from each other, as those of other objects are.
+constexpr std::size_t most_apart = 4;
+// Properties of an object that is compared with others.
+constexpr std::size_t most_compared = 64;
 // Of what is worked out of a schema before its first text; the rest, if any, is worked out when a text needs it.
 constexpr std::size_t most_steps_beforehand = 5'000'000;
 constexpr std::uint32_t longest_indent = 64;
@@ -348,8 +374,37 @@ std::uint32_t SchemaRules::string_of(const StringCase& string) {
 std::uint32_t SchemaRules::object_of(const Progress& progress) {
   const ObjectKey key{progress.what, progress.unseen, progress.others, progress.some, progress.next};
   const auto [place, added] = object_ids_.try_emplace(key, static_cast<std::uint32_t>(objects_.size()));
-  if (added) objects_.push_back({progress, {}});
+  if (!added) return place->second;
+  if (progress.what->some.empty() && progress.what->properties.size() <= most_compared) {
+    place->second = objects_left_.try_emplace(left_of(progress), place->second).first->second;
+  }
+  if (place->second == objects_.size()) objects_.push_back({progress, {}});
   return place->second;
+}
+
+// All that decides on the rest of an object, which is the same after different beginnings of different cases.
+std::vector<std::uint32_t> SchemaRules::left_of(const Progress& progress) {
+  const ObjectCase& what = *progress.what;
+  Trie& trie = trie_of(&what);
+  spend(1 + what.properties.size() / 8);
+  std::vector<std::uint32_t> left{progress.count() == 0, static_cast<std::uint32_t>(what.others.size())};
+  for (const std::size_t limit : {what.min, what.max.value_or(~std::size_t{0})}) {
+    const std::uint64_t of_limit = limit == ~std::size_t{0} ? limit : limit - std::min(limit, progress.count());
+    left.push_back(static_cast<std::uint32_t>(of_limit));
+    left.push_back(static_cast<std::uint32_t>(of_limit >> 32));
+  }
+  for (const ObjectCase::Others& others : what.others) {
+    left.push_back(others.names);
+    left.push_back(others.shape);
+  }
+  for (std::uint32_t i = 0; i < what.properties.size(); ++i) {
+    const std::uint32_t property = style_.closed ? i : trie.order[i];
+    if (property < progress.next || !trie.sets.has(progress.unseen, trie.places[property])) continue;
+    const ObjectCase::Property& its = what.properties[property];
+    left.push_back(rest_of_name(trie, property, 0) << 1 | (its.required ? 1 : 0));
+    left.push_back(its.shape);
+  }
+  return left;
 }
 
 SchemaRules::Progress SchemaRules::start_of(const ObjectCase* what) {
@@ -469,6 +524,7 @@ void SchemaRules::add_spares(const ObjectCase* what, Trie& trie) {
 void SchemaRules::add_children(Trie& trie, std::uint32_t id) {
   const Trie::Node node = trie.nodes[id];
   spend(1 + node.end - node.begin);
+  if (node.end - node.begin <= most_apart) return;
   for (std::uint32_t from = node.begin; from < node.end;) {
     const std::u32string& name = trie.names[trie.order[from]];
     if (name.size() == node.depth) {
@@ -548,7 +604,7 @@ void SchemaRules::work_out_members(Object& object) {
 GrammarRules::Facts SchemaRules::facts(std::uint32_t id) {
   const std::lock_guard lock(source_.mutex_);
   const Rule rule = rules_[id];
-  static constexpr std::array<std::uint32_t, 17> ranks{0, 5, 6, 3, 4, 4, 4, 4, 4, 5, 6, 1, 1, 2, 4, 1, 1};
+  static constexpr std::array<std::uint32_t, 19> ranks{0, 5, 6, 3, 4, 4, 4, 4, 4, 5, 6, 1, 1, 2, 3, 4, 4, 1, 1};
   Facts facts{false, ranks[static_cast<std::size_t>(rule.kind)], bytes_of(rule)};
   facts.nullable = rule.kind == Kind::space || rule.kind == Kind::indent ||
                    (rule.kind == Kind::number && shapes_.automata()[rule.a].accepts_at(rule.b));
@@ -584,6 +640,10 @@ std::uint64_t SchemaRules::bytes_of(const Rule& rule) {
       return shortest_member(rule.a);
     case Kind::named:
       return shortest_named(rule.a, rule.b);
+    case Kind::fixed:
+      return fixed_[rule.a].bytes + 1;
+    case Kind::named_value:
+      return shortest_value(rule.a, rule.b);
     case Kind::array_start:
     case Kind::array_next:
       break;
@@ -614,6 +674,22 @@ std::uint64_t SchemaRules::shortest_named(std::uint32_t object, std::uint32_t no
     shortest = std::min(shortest, bytes);
   }
   return shortest;
+}
+
+// After the name's quote.
+std::uint64_t SchemaRules::shortest_value(std::uint32_t object, std::uint32_t property) {
+  Object& state = objects_[object];
+  spend(1);
+  if (!is_plain(state.progress)) {
+    work_out_members(state);
+    return std::min(state.members[property] + 1, no_text);
+  }
+  const std::uint32_t place = trie_of(state.progress.what).places[property];
+  const std::uint64_t least = least_of(state.progress, place, place + 1);
+  if (least >= no_text) return no_text;
+  // Without the name and its quotes, and with the bracket instead of the comma.
+  return std::min(state.progress.missing_bytes + least - 2 - state.progress.what->properties[property].name_bytes,
+                  no_text);
 }
 
 std::uint64_t SchemaRules::shortest_member(std::uint32_t object) {
@@ -719,6 +795,14 @@ std::vector<GrammarRules::Sequence> SchemaRules::alternatives(std::uint32_t id) 
       return members(rule.a);
     case Kind::named:
       return rest_of_named(rule);
+    case Kind::fixed:
+      return rest_of_fixed(rule);
+    case Kind::named_value: {
+      const std::uint32_t after = object_of(with_property(objects_[rule.a].progress, rule.b));
+      std::vector<Sequence> result(1);
+      add_value_of_member(result[0], objects_[rule.a].progress.what->properties[rule.b].shape, after);
+      return result;
+    }
     case Kind::array_start:
     case Kind::array_next:
       break;
@@ -767,7 +851,7 @@ std::vector<GrammarRules::Sequence> SchemaRules::values(ShapeId shape) {
     if (string.automaton && string.max) {
       rest = {Kind::bounded, string_of(string)};
     } else if (string.automaton) {
-      rest = {Kind::text, *string.automaton};
+      rest = start_of(Kind::text, *string.automaton);
     }
     result.push_back({byte('"'), use(rest)});
   }
@@ -789,11 +873,11 @@ std::vector<GrammarRules::Sequence> SchemaRules::rest_of_text(const Rule& rule) 
   const bool name = rule.kind == Kind::name;
   const Automaton& automaton = shapes_.automata()[rule.a];
   std::vector<Sequence> result;
-  std::map<Automaton::State, CodePoints> by_target;
+  std::map<Automata::Place, CodePoints> by_target;
   for (auto [edge, end] = automaton.edges(rule.b); edge != end; ++edge)
-    by_target[edge->to].add(edge->first, edge->last);
+    by_target[shapes_.automata().place_of(rule.a, edge->to)].add(edge->first, edge->last);
   for (const auto& [target, set] : by_target) {
-    add_character(result, set, {rule.kind, rule.a, target});
+    add_character(result, set, {rule.kind, target.automaton, target.state});
   }
   if (automaton.accepts_at(rule.b)) {
     result.push_back({byte('"', name ? JsonEvent::name_closes : JsonEvent::none)});
@@ -885,7 +969,7 @@ std::vector<GrammarRules::Sequence> SchemaRules::members(std::uint32_t object) {
     result.push_back({quote, use({Kind::named, object, 0})});
   }
   for (const OtherMember& other : other_members(object)) {
-    Sequence sequence{quote, use({Kind::name, other.names, 0})};
+    Sequence sequence{quote, use(start_of(Kind::name, other.names))};
     add_value_of_member(sequence, other.value, other.after);
     result.push_back(std::move(sequence));
   }
@@ -894,20 +978,50 @@ std::vector<GrammarRules::Sequence> SchemaRules::members(std::uint32_t object) {
 
 std::vector<GrammarRules::Sequence> SchemaRules::rest_of_named(const Rule& rule) {
   std::vector<Sequence> result;
-  const Trie& trie = trie_of(objects_[rule.a].progress.what);
+  Trie& trie = trie_of(objects_[rule.a].progress.what);
   const Trie::Node& node = trie.nodes[rule.b];
+  const bool apart = node.end - node.begin <= most_apart;
   for (const auto& [next, child] : node.children) {
     if (shortest_named(rule.a, child) >= no_text) continue;
     add_character(result, CodePoints(next, next), {Kind::named, rule.a, child});
   }
-  if (node.begin == node.end) return result;
-  const std::uint32_t property = trie.order[node.begin];
-  Object& object = objects_[rule.a];
-  if (trie.names[property].size() != node.depth || !may_follow(object, property)) return result;
-  const std::uint32_t after = object_of(with_property(object.progress, property));
-  Sequence sequence{byte('"', JsonEvent::name_closes)};
-  add_value_of_member(sequence, object.progress.what->properties[property].shape, after);
-  result.push_back(std::move(sequence));
+  for (std::uint32_t i = node.begin; i < node.end; ++i) {
+    const std::uint32_t property = trie.order[i];
+    if (!apart && trie.names[property].size() != node.depth) break;  // the shortest name is the first
+    if (!may_follow(objects_[rule.a], property)) continue;
+    result.push_back(
+        {use({Kind::fixed, rest_of_name(trie, property, node.depth)}), use({Kind::named_value, rule.a, property})});
+  }
+  return result;
+}
+
+std::uint32_t SchemaRules::rest_of_name(Trie& trie, std::uint32_t property, std::uint32_t depth) {
+  trie.rests.resize(trie.names.size());
+  if (trie.rests[property] != nullptr) return (*trie.rests[property])[depth];
+  spend(1);
+  const std::u32string& name = trie.names[property];
+  std::vector<std::uint32_t>& rests = rests_[name];
+  trie.rests[property] = &rests;
+  if (!rests.empty()) return rests[depth];
+  rests.resize(name.size() + 1);
+  spend(rests.size());
+  for (std::size_t i = name.size(); i-- > 0;) {
+    const auto [place, added] =
+        fixed_ids_.try_emplace({name[i], rests[i + 1]}, static_cast<std::uint32_t>(fixed_.size()));
+    if (added) {
+      const std::uint64_t bytes = fixed_[rests[i + 1]].bytes + json_bytes_of(name[i], name[i]);
+      fixed_.push_back({name[i], rests[i + 1], bytes});
+    }
+    rests[i] = place->second;
+  }
+  return rests[depth];
+}
+
+std::vector<GrammarRules::Sequence> SchemaRules::rest_of_fixed(const Rule& rule) {
+  if (rule.a == 0) return {{byte('"', JsonEvent::name_closes)}};
+  const Fixed fixed = fixed_[rule.a];
+  std::vector<Sequence> result;
+  add_character(result, CodePoints(fixed.next, fixed.next), {Kind::fixed, fixed.after});
   return result;
 }
 

@@ -29,6 +29,7 @@ AutomatonId Automata::add(Automaton automaton) {
   automata_.push_back(std::move(automaton));
   bytes_.emplace_back();
   runs_.emplace_back();
+  places_.emplace_back();
   return static_cast<AutomatonId>(automata_.size() - 1);
 }
 
@@ -80,7 +81,47 @@ const std::vector<Automata::Run>& Automata::runs(AutomatonId id, TextKind kind) 
   return result;
 }
 
+// From the ends of texts to their starts.
+Automata::Place Automata::place_of(AutomatonId id, Automaton::State state) {
+  std::vector<Place>& places = places_[id];
+  if (!places.empty()) return places[state];
+  const Automaton& automaton = automata_[id];
+  const auto count = static_cast<Automaton::State>(automaton.states());
+  std::vector<std::vector<Automaton::State>> before(count);
+  std::vector<std::size_t> open(count);  // edges to states whose places are not known
+  std::vector<Automaton::State> pending;
+  for (Automaton::State from = 0; from < count; ++from) {
+    places.push_back({id, from});
+    for (auto [edge, end] = automaton.edges(from); edge != end; ++edge) {
+      spend(1);
+      if (edge->to == from) continue;
+      before[edge->to].push_back(from);
+      ++open[from];
+    }
+    if (open[from] == 0) pending.push_back(from);
+  }
+  constexpr Place itself{~0u, 0};
+  for (std::size_t i = 0; i < pending.size(); ++i) {
+    const Automaton::State at = pending[i];
+    std::vector<PlaceEdge> edges;
+    for (auto [edge, end] = automaton.edges(at); edge != end; ++edge) {
+      const Place to = edge->to == at ? itself : places[edge->to];
+      if (!edges.empty() && edges.back().to == to && edges.back().last + 1 == edge->first) {
+        edges.back().last = edge->last;
+      } else {
+        edges.push_back({edge->first, edge->last, to});
+      }
+    }
+    places[at] = known_places_.try_emplace({automaton.accepts_at(at), std::move(edges)}, places[at]).first->second;
+    for (const Automaton::State from : before[at]) {
+      if (--open[from] == 0) pending.push_back(from);
+    }
+  }
+  return places[state];
+}
+
 void Automata::prepare(AutomatonId id) {
+  place_of(id, 0);
   for (const TextKind kind : {TextKind::lower, TextKind::word, TextKind::plain}) runs(id, kind);
 }
 
@@ -323,18 +364,21 @@ void SchemaNodes::negate_arrays(NodeId id, std::vector<NodeId>& result) {
 void SchemaNodes::negate_objects(NodeId id, std::vector<NodeId>& result) {
   const SchemaNode& node = nodes_[id];
   const auto add_object = [&](const auto& change) { result.push_back(opposite(id, JsonType::object, change)); };
-  for (const std::string& name : node.required) result.push_back(forbidding(name));
+  std::set<std::string_view> required(node.required.begin(), node.required.end());
   AutomatonId others = automata_.cached("all strings", Automaton::everything);
   std::vector<std::u32string> named;
   for (const auto& [name, value] : node.properties) {
     spend(1 + name.size());
     named.push_back(code_points_of(name));
     if (value == always_) continue;
+    // Where a property must be present, it is missing or its value is not valid: one condition.
+    const bool may_be_missing = required.erase(name) > 0;
     add_object([&, &name = name, &value = value](SchemaNode& other) {
-      other.required.push_back(name);
+      if (!may_be_missing) other.required.push_back(name);
       other.properties.emplace_back(name, inverse(value));
     });
   }
+  for (const std::string_view name : required) result.push_back(forbidding(std::string(name)));
   for (const auto& [names, value] : node.patterns) {
     others = automata_.both(others, automata_.complement(names));
     if (value == always_) continue;

@@ -81,13 +81,28 @@ class Automata {
     std::uint64_t bytes = 0;       // bytes() of the state after them, at most
   };
   const std::vector<Run>& runs(AutomatonId id, TextKind kind);  // [states]
-  // Works out both before they are needed.
+  // A state of an automaton. States of different ones from which the same texts follow are one, unless loops of more
+  // than one state follow.
+  struct Place {
+    AutomatonId automaton;
+    Automaton::State state;
+    auto operator<=>(const Place&) const = default;
+  };
+  Place place_of(AutomatonId id, Automaton::State state);
+  // Works out all of these before they are needed.
   void prepare(AutomatonId id);
 
  private:
   std::deque<Automaton> automata_;  // references stay valid
   std::deque<std::vector<std::uint64_t>> bytes_;
   std::deque<std::array<std::vector<Run>, text_kinds>> runs_;
+  std::deque<std::vector<Place>> places_;
+  struct PlaceEdge {
+    char32_t first, last;
+    Place to;
+    auto operator<=>(const PlaceEdge&) const = default;
+  };
+  std::map<std::pair<bool, std::vector<PlaceEdge>>, Place> known_places_;  // by whether they accept, and their edges
   std::map<std::string, AutomatonId> by_key_;
   std::size_t states_ = 0;  // of all
 };

@@ -682,7 +682,11 @@ void SchemaShapes::object_case(const std::vector<NodeId>& branch, ShapeCases& ca
   if (!style_.closed || !closed || !object.some.empty()) {
     AutomatonId others = names.value_or(automata().cached("all strings", Automaton::everything));
     if (!texts.empty()) {
-      others = automata().both(others, automata().complement(automata().add(Automaton::of_texts(texts))));
+      std::sort(order.begin(), order.end());
+      std::string key = "names";
+      for (const std::string& name : order) key += fmt::format(" {} {}", name.size(), name);
+      const AutomatonId named = automata().cached(key, [&] { return Automaton::of_texts(texts); });
+      others = automata().both(others, automata().complement(named));
     }
     add_others(branch, others, object);
   }

@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <set>
 #include <span>
 #include <string>
 #include <string_view>
@@ -20,10 +21,11 @@ namespace {
 
 // Short and long tokens of every kind, and those that end a string.
 std::vector<std::string> vocabulary() {
-  std::vector<std::string> texts{"\"",   "\",",  "\":",  "\"}",  "\"]",  "a\"",     "Ab\",\"", "{\"", "}",
-                                 "]",    ",",    ":",    ", \"", "\\n",  "\\u00e9", "\n",      "1",   "12",
-                                 "-1.5", "e+3",  "@",    "a@b.", ".com", "/",       "//",      "你",  "你好世界",
-                                 "é",    "\xE4", "\xBD", "😀",    "true", "null,",   "[1,2",    "a b", " A"};
+  std::vector<std::string> texts{"\"",   "\",",  "\":",      "\"}",     "\"]",      "a\"",          "Ab\",\"",  "{\"",
+                                 "}",    "]",    ",",        ":",       ", \"",     "\\n",          "\\u00e9",  "\n",
+                                 "1",    "12",   "\xE4\xBD", "a天\xE4", "\xE2\x80", "\xF0\x9F\x98", "-1.5",     "e+3",
+                                 "@",    "a@b.", ".com",     "/",       "//",       "你",           "你好世界", "é",
+                                 "\xE4", "\xBD", "😀",        "true",    "null,",    "[1,2",         "a b",      " A"};
   for (const std::string_view word : {"a", "z", "9", "A", "aB1", "-", "_", "a-b", "天", " "}) {
     std::string text;
     for (int i = 0; i < 40; ++i) {
@@ -120,6 +122,13 @@ TEST(TokenTrie, CountsTheCharactersOfALongText) {
     EXPECT_TRUE(part.height == 0 || part.of_length.size() == part.height + std::size_t{1});
   }
   EXPECT_EQ(height, text.size());
+}
+
+// Byte-level vocabularies have many: a string that may go on in any way takes them all at once.
+TEST(TokenTrie, StartsOfCharactersAreAPart) {
+  const TokenTrie trie({{"\xE4", 0}, {"a天\xE4\xBD", 1}, {"天", 2}, {"\xBD", 3}, {"\n\xE4", 4}, {"\xE4\"", 5}});
+  const auto& cut = trie.parts()[static_cast<std::size_t>(TextKind::cut)];
+  EXPECT_EQ(std::set<std::int32_t>(cut.tokens.begin(), cut.tokens.end()), (std::set<std::int32_t>{0, 1}));
 }
 
 }  // namespace
