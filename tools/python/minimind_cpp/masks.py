@@ -138,13 +138,16 @@ class Matcher(_Handle):
     def __init__(self, grammar: Grammar, vocabulary: Vocabulary) -> None:
         self._vocabulary = vocabulary
         self._bits = np.empty((vocabulary.size + 31) // 32, np.uint32)
-        self._address = self._bits.ctypes.data
         self._token, self._taken = ctypes.c_int32(), ctypes.c_size_t()
-        self._token_address, self._taken_address = ctypes.byref(self._token), ctypes.byref(self._taken)
         super().__init__(
             lambda handle, error: c.library.minimind_matcher_open(grammar._pointer, vocabulary._pointer, handle, error),
             c.library.minimind_matcher_close,
         )
+        # Arguments of the functions' types need no conversion for each token.
+        self._mask, self._take = c.library.minimind_matcher_mask, c.library.minimind_matcher_accept
+        self._of_mask = ctypes.c_void_p(self._bits.ctypes.data), ctypes.c_size_t(len(self._bits))
+        self._unlimited = ctypes.c_size_t(UNLIMITED)
+        self._of_token = ctypes.byref(self._token), ctypes.c_size_t(1), ctypes.byref(self._taken)
 
     def bits(self, max_tokens: int = UNLIMITED) -> npt.NDArray[np.uint32]:
         """The tokens that may follow, bit id % 32 of the element id // 32. Valid until the next call.
@@ -152,7 +155,8 @@ class Matcher(_Handle):
         At most max_tokens may be added, end tokens not counted: if the text can be complete by then, only tokens that let it are
         allowed.
         """
-        status = c.library.minimind_matcher_mask(self._pointer, max_tokens, self._address, len(self._bits))
+        most = self._unlimited if max_tokens == UNLIMITED else max_tokens
+        status = self._mask(self._pointer, most, *self._of_mask)
         if status != c.OK:
             self._fail(status)
         return self._bits
@@ -166,11 +170,13 @@ class Matcher(_Handle):
         """Adds a token, or tokens up to the first that may not follow, and returns how many."""
         if isinstance(ids, int) and 0 <= ids < self._vocabulary.size:
             self._token.value = ids
-            array, size = self._token_address, 1
+            arguments = self._of_token
         else:
             tokens = id_array([ids] if isinstance(ids, int) else ids, "ids")
-            array, size = pointer(tokens, ctypes.c_int32), len(tokens)
-        self._call(c.library.minimind_matcher_accept, array, size, self._taken_address)
+            arguments = pointer(tokens, ctypes.c_int32), len(tokens), ctypes.byref(self._taken)
+        status = self._take(self._pointer, *arguments)
+        if status != c.OK:
+            self._fail(status)
         return self._taken.value
 
     def rollback(self, tokens: int) -> None:
