@@ -23,8 +23,9 @@ using Kind = Grammar::Symbol::Kind;
 constexpr std::size_t max_entries = std::size_t{2} << 20;
 
 // The limit of work in one step, which is a byte or the tokens that may follow: of items that are visited and of rules
-// that are made.
+// that are made. There is more for the tokens of a large vocabulary, which lead to more states.
 constexpr std::size_t max_step_work = 150'000;
+constexpr std::size_t work_of_a_token = 7;
 
 // The limit of symbols of rules that are made one by one.
 constexpr std::size_t max_made_symbols = std::size_t{4} << 20;
@@ -92,11 +93,11 @@ void sort_unique(std::vector<GrammarItem>& items) {
       "memory limit; make it less ambiguous, or its alternatives fewer");
 }
 
-[[noreturn]] void fail_too_much_work() {
+[[noreturn]] void fail_too_much_work(std::size_t most) {
   throw TooMuchWork(fmt::format(
       "what may follow at this point of the text takes over {} steps to work out, expected at most that; make "
       "the grammar or schema less ambiguous, or its alternatives fewer",
-      max_step_work));
+      most));
 }
 
 [[noreturn]] void fail_too_many_rules() {
@@ -212,12 +213,12 @@ void GrammarState::meet(std::uint32_t rule) {
 }
 
 void GrammarState::make(std::uint32_t rule) {
-  const WorkLimit limit(max_step_work - std::min(work_, max_step_work), "what may follow in the text");
+  const WorkLimit limit(most_work_ - std::min(work_, most_work_), "what may follow in the text");
   try {
     make_alternatives(rule);
   } catch (const TooMuchWork&) {
     if (!limit.exceeded()) throw;
-    fail_too_much_work();
+    fail_too_much_work(most_work_);
   }
   work_ += made_.rules[rule].alternatives + limit.steps();
   if (made_.symbols.size() > max_made_symbols) fail_too_many_rules();
@@ -475,6 +476,7 @@ std::uint64_t GrammarState::fewest_tokens(State state) const {
 
 void GrammarState::mark_allowed(const TokenTrie& trie, std::span<std::uint8_t> allowed, std::uint64_t most_to_end) {
   begin_step();
+  most_work_ = std::max(max_step_work, work_of_a_token * allowed.size());
   const std::size_t known = mark_known(trie, allowed, most_to_end);
   if (known == trie.parts().size()) return;
   const std::size_t before = text_.size();
@@ -733,7 +735,7 @@ void GrammarState::visit(GrammarItem item) {
   while (!pending_.empty()) {
     item = pending_.back();
     pending_.pop_back();
-    if (++work_ > max_step_work) fail_too_much_work();
+    if (++work_ > most_work_) fail_too_much_work(most_work_);
     if (!visited_.insert(item)) continue;
     const Grammar::Symbol symbol = tables().symbols[item.symbol];
     switch (symbol.kind) {
@@ -940,6 +942,7 @@ std::size_t GrammarState::entries() const {
 
 void GrammarState::begin_step() {
   work_ = steps_to_end_ = 0;
+  most_work_ = max_step_work;
   if (entries() > most_entries_) forget_all_but(current_, current_);
 }
 

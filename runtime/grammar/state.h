@@ -282,7 +282,7 @@ class GrammarState {
   std::uint64_t closures_ = 0;
   std::vector<std::pair<std::uint32_t, std::uint32_t>> called_;  // heap of (rank, rule)
   GrammarItemSet visited_;
-  std::size_t work_ = 0;  // in this step
+  std::size_t work_ = 0, most_work_ = 0;  // in this step
   std::size_t most_entries_;
 };
 
