@@ -1,8 +1,9 @@
 #include "runtime/inside/points.h"
 
-#include <fmt/core.h>
+#include <fmt/format.h>
 
 #include <algorithm>
+#include <sstream>
 
 #include "weights/base/error.h"
 #include "weights/base/suggestion.h"
@@ -179,6 +180,39 @@ bool matches(std::string_view pattern, std::string_view name) {
   return pattern.find_first_not_of('*', p) == std::string_view::npos;
 }
 
+namespace {
+
+std::vector<std::string> parts_of(const std::string& name) {
+  std::vector<std::string> parts;
+  std::istringstream text(name);
+  for (std::string part; std::getline(text, part, '.');) parts.push_back(part);
+  return parts;
+}
+
+// A pattern whose first part, between dots, that no point has is the nearest one of those that points have there.
+std::optional<std::string> nearest_pattern(const Model& model, const std::string& pattern) {
+  std::vector<std::vector<std::string>> names;
+  for (const Point& point : points_of(model)) {
+    names.push_back(parts_of(point.name));
+    if (!pattern.starts_with("model.") && point.name.starts_with("model.")) names.back().erase(names.back().begin());
+  }
+  std::vector<std::string> parts = parts_of(pattern);
+  for (std::size_t i = 0; i < parts.size(); ++i) {
+    std::erase_if(names, [&](const auto& name) { return name.size() <= i; });
+    std::vector<std::string> here;
+    for (const auto& name : names) here.push_back(name[i]);
+    std::erase_if(names, [&](const auto& name) { return !matches(parts[i], name[i]); });
+    if (!names.empty()) continue;
+    const auto near = nearest(parts[i], here);
+    if (!near) return std::nullopt;
+    parts[i] = *near;
+    return fmt::format("{}", fmt::join(parts, "."));
+  }
+  return std::nullopt;
+}
+
+}  // namespace
+
 std::vector<Point> chosen_points(const Model& model, std::span<const std::string> patterns,
                                  std::span<const std::size_t> layers) {
   for (const std::size_t layer : layers) {
@@ -202,7 +236,8 @@ std::vector<Point> chosen_points(const Model& model, std::span<const std::string
   }
   for (std::size_t i = 0; i < patterns.size(); ++i) {
     if (used[i]) continue;
-    const auto near = nearest_point(model, patterns[i]);
+    auto near = nearest_point(model, patterns[i]);
+    if (!near) near = nearest_pattern(model, patterns[i]);
     throw UsageError(fmt::format("no point of the model is {}{}", quote(patterns[i]),
                                  near ? fmt::format("; did you mean {}?", *near) : ""));
   }

@@ -94,6 +94,8 @@ TEST(Points, ThatDoNotExistAreAnsweredWithTheNearest) {
   EXPECT_EQ(
       complaint(model, {"model.layers.0.self_attn.q_porj"}),
       "no point of the model is 'model.layers.0.self_attn.q_porj'; did you mean model.layers.0.self_attn.q_proj?");
+  EXPECT_EQ(complaint(model, {"layers.*.mpl.*"}),
+            "no point of the model is 'layers.*.mpl.*'; did you mean layers.*.mlp.*?");
   EXPECT_EQ(complaint(model, {"*.experts.*"}), "no point of the model is '*.experts.*'");
   EXPECT_EQ(complaint(model, {}, {2}), "layer 2 does not exist, expected 0 to 1");
   EXPECT_EQ(complaint(model, {"lm_head"}, {0}), "no chosen point is in the chosen layers");
