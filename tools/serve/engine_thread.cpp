@@ -278,7 +278,11 @@ void EngineThread::run() {
       const std::lock_guard lock(mutex_);
       note_load();
     }
-    if (old_queue_) step(*old_queue_);
+    if (old_queue_) {
+      old_queue_->end_gone();
+      old_queue_->start();  // texts that have paused
+      step(*old_queue_);
+    }
     step(*queue_);
     if (old_queue_ && old_queue_->texts() == 0) old_queue_.reset();
   }

@@ -318,6 +318,27 @@ TEST_F(EngineThreadTest, ReplacesTheWeightsWhileATextRuns) {
   engine_.reset();
 }
 
+TEST_F(EngineThreadTest, ATextThatHasPausedGoesOnWithTheWeightsThatWereReplaced) {
+  TextModel model(small_arguments(), "");
+  engine_.emplace(model, EngineLimits{.parallel = 1, .kv_memory = bytes_of(1000), .queue = 4}, turns_, [] {});
+  std::size_t pieces = 0;
+  engine_->submit(one(job(0, 200)));
+  engine_->submit(one(job(1, 200, [&] { pieces++ == 0 ? events_.hold() : void(); })));
+  events_.wait_until_held();
+  engine_->replace_weights([&] { model.replace_weights(std::make_shared<Model>(*model.llm().model)); },
+                           [this](const std::exception_ptr& error) {
+                             events_.add({2, {}, message_of(error)});
+                           });
+  events_.release();
+  const auto ends = events_.wait(3);
+  ASSERT_EQ(ends.size(), 3u);
+  EXPECT_EQ(ends[0].number, 2u) << "the replacement";
+  for (std::size_t i = 1; i < 3; ++i) {
+    EXPECT_EQ(ends[i].generated.tokens.size(), 200u) << ends[i].error;
+  }
+  engine_.reset();
+}
+
 TEST_F(EngineThreadTest, AReplacementThatFailsLeavesTheWeightsAndSaysWhy) {
   EngineThread& engine = start({.parallel = 1, .kv_memory = bytes_of(1000), .queue = 4});
   engine.replace_weights([] { throw Error("failed"); },
