@@ -123,12 +123,23 @@ class FileTest(PageTest):
 
     def test_stop_is_heard_at_once(self):
         self.find('#message').send_keys('续写：空山新雨后，')
-        self.click('#send')
-        self.wait(lambda: not self.idle())
-        start = time.monotonic()
-        self.script('document.getElementById("stop").click()')
+        # In the page: an answer may be over before another process looks.
+        milliseconds = self.browser.execute_async_script('''
+            const done = arguments[0], stop = document.getElementById('stop');
+            let start = 0;
+            const observer = new MutationObserver(() => {
+              if (!start && !stop.hidden) {
+                start = performance.now();
+                stop.click();
+              } else if (start && stop.hidden) {
+                observer.disconnect();
+                done(performance.now() - start);
+              }
+            });
+            observer.observe(document.body, {attributes: true, childList: true, subtree: true});
+            document.getElementById('send').click();''')
         self.wait(self.idle)
-        self.assertLess(time.monotonic() - start, 0.5)
+        self.assertLess(milliseconds, 500)
 
     def test_two_models_are_compared(self):
         self.choose(self.models / 'half.gguf')
