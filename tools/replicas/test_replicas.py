@@ -26,6 +26,8 @@ DEMO = str(ROOT / "weights" / "demo" / "model.pth")
 PROGRAM = os.environ.get("MINIMIND_PROGRAM", str(ROOT / "minimind"))
 NGINX = shutil.which("nginx", path=os.environ["PATH"] + ":/usr/sbin")
 
+OF_ONE_SERVER = ("/update_weights_from_disk", "/flush_cache", "/reset_prefix_cache")
+
 
 def free_port():
     with socket.socket() as found:
@@ -133,6 +135,8 @@ class Nginx(Replicas):
 
     def test_weights_cannot_be_replaced_through_it(self):
         self.assertEqual(request(self.port, "POST", "/update_weights_from_disk", {"model_path": DEMO}).status, 403)
+        for path in OF_ONE_SERVER:
+            self.assertEqual(request(self.port, "POST", path, {}).status, 403, path)
 
     def test_errors_of_the_replicas_pass_through(self):
         answer = request(self.port, "POST", "/v1/completions", {"prompt": "a", "top_p": 3})
@@ -171,7 +175,7 @@ class People(Replicas):
             self.assertEqual(self.ask("POST", "/v1/completions", body, key).status, 401)
         self.assertEqual(self.ask("GET", "/v1/models").status, 401)
         self.assertEqual(self.ask("POST", "/v1/completions", body, "change-this-key-of-anna").status, 200)
-        for path in ("/update_weights_from_disk", "/metrics"):
+        for path in (*OF_ONE_SERVER, "/metrics"):
             self.assertEqual(self.ask("POST", path, {}, "change-this-key-of-anna").status, 403)
 
     def test_the_page_comes_without_a_key(self):
