@@ -34,7 +34,7 @@ PROMPTS = ['床前明月光，', '江上', '秋夜', '春风又绿江南岸，',
 DRAIN_SECONDS = 3
 SILENCE_SECONDS = 90  # without an honest answer: the server hangs and is started again
 MEGABYTE = 1 << 20
-ALONE, TOGETHER, CALM, ENDING = range(4)  # phases: hostile clients rest while it is ALONE or CALM
+ALONE, TOGETHER, CALM, ENDING = range(4)  # phases: hostile clients ask nothing while it is ALONE or CALM
 
 # The server has half of the cores for itself, as it has a machine for itself, and hostile clients run when honest ones are idle:
 # what is to be measured is the work that clients cause, not that of being a client. A core may be half of a real one, whose other

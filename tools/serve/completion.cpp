@@ -20,6 +20,10 @@ ChatJson call_delta(std::size_t index, const ToolCall& call) {
                                            {"function", {{"name", call.name}, {"arguments", call.arguments}}}}})}};
 }
 
+std::string delta_choice(std::size_t index, const ChatJson& delta, const ChatJson& logprobs) {
+  return json_line({{"index", index}, {"delta", delta}, {"logprobs", logprobs}, {"finish_reason", nullptr}});
+}
+
 std::string token_ids_member(std::string_view name, std::span<const std::int32_t> ids) {
   return fmt::format(R"(, "{}": [{}])", name, fmt::join(ids, ", "));
 }
@@ -43,15 +47,13 @@ std::string AnswerChunks::chunk(std::string_view choice, std::string_view member
 }
 
 std::string AnswerChunks::begin(std::size_t index, std::string_view members) const {
-  const ChatJson delta{{"role", "assistant"}, {"content", ""}, {"refusal", nullptr}};
-  return chunk(json_line({{"index", index}, {"delta", delta}, {"logprobs", nullptr}, {"finish_reason", nullptr}}), "",
+  return chunk(delta_choice(index, {{"role", "assistant"}, {"content", ""}, {"refusal", nullptr}}, nullptr), "",
                members);
 }
 
 std::string AnswerChunks::delta(std::size_t index, const ChatJson& delta, const ChatJson& logprobs,
                                 std::string_view members) const {
-  return chunk(json_line({{"index", index}, {"delta", delta}, {"logprobs", logprobs}, {"finish_reason", nullptr}}),
-               members);
+  return chunk(delta_choice(index, delta, logprobs), members);
 }
 
 // Nearly every token comes here, and the model waits for it: no objects are made.
