@@ -36,14 +36,10 @@ known_link_flags = $(foreach flag,$(1),$(shell $(CXX) -Werror -shared -nostdlib 
 
 # `make check` and continuous integration set it to -Werror: a warning of another compiler stops nobody who builds the program.
 WERROR :=
-# -fopenmp-simd alone makes the teams of threads of the standard library's: see runtime/engine/thread_team.h.
-OPENMP := -fopenmp
 # With STATIC=1, the program needs nothing but the kernel: see tools/release.sh.
 STATIC ?=
-ifdef STATIC
-OPENMP := -fopenmp-simd
-endif
-CXXFLAGS := -std=c++20 $(OPENMP) -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion
+# Of OpenMP, only the pragmas of loops: threads are those of the standard library.
+CXXFLAGS := -std=c++20 -fopenmp-simd -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion
 ifdef STATIC
 CXXFLAGS += -ffunction-sections -fdata-sections -DFMT_HEADER_ONLY
 endif
@@ -221,9 +217,8 @@ test-release: release
 	tests/release.sh build/release-files
 
 # The core alone: its program, the kernels without AMX, and what these include, and no other file. It is static, at random
-# addresses, and of the libraries' archives it takes only what it calls: its teams of threads are those of the standard library, because libgomp
-# loads libraries at run time; the handler of exceptions that nobody catches has no names, because their demangler is larger
-# than the tokenizer. Its units are those of the rooms, with the files of the core alone.
+# addresses, and of the libraries' archives it takes only what it calls: the handler of exceptions that nobody catches has no
+# names, because their demangler is larger than the tokenizer. Its units are those of the rooms, with the files of the core alone.
 CORE := $(BUILD)/core
 CORE_KERNELS := $(filter avx512vnni avx512 avx2 sse2 neon,$(ISAS))
 CORE_ROOTS := tools/core/main.cpp $(CORE_KERNELS:%=runtime/kernels/%.cpp)
@@ -247,7 +242,7 @@ core-units:
 CORE_OBJECTS = $(CORE_UNITS:%=$(CORE)/%.o) $(CORE)/categories.o
 $(CORE)/minimind-core: $(CORE_OBJECTS) $(CORE_KERNELS:%=$(BUILD)/runtime/kernels/%.o)
 	@echo 'LINK $@'
-	$(QUIET)$(CXX) $(filter-out -fopenmp,$(CXXFLAGS)) $(LDFLAGS) $(HARDENED_LINK) $(STATIC_PIE) \
+	$(QUIET)$(CXX) $(CXXFLAGS) $(LDFLAGS) $(HARDENED_LINK) $(STATIC_PIE) \
 		-Wl,--defsym=_ZN9__gnu_cxx27__verbose_terminate_handlerEv=abort \
 		$(filter-out $(CORE_FAST:%=$(CORE)/%.o),$^) $(filter $(CORE_FAST:%=$(CORE)/%.o),$^) -o $@
 
@@ -262,7 +257,7 @@ $(CORE)/write_categories: tools/core/write_categories.cpp $(COMPILER)
 # What runs for every token.
 CORE_FAST := runtime/engine runtime/generate
 $(CORE)/%.o: OPTIMIZE = $(if $(filter $(CORE_FAST),$*),-O2,-Os)
-$(CORE)/%.o: UNIT_FLAGS = -fno-openmp -fopenmp-simd -DFMT_HEADER_ONLY -DFMT_STATIC_THOUSANDS_SEPARATOR="','" -ffunction-sections -fdata-sections $(if $(filter weights/tensor,$*),-ffp-contract=off)
+$(CORE)/%.o: UNIT_FLAGS = -DFMT_HEADER_ONLY -DFMT_STATIC_THOUSANDS_SEPARATOR="','" -ffunction-sections -fdata-sections $(if $(filter weights/tensor,$*),-ffp-contract=off)
 $(CORE)/%.o: $(CORE)/%.cpp $(COMPILER)
 	$(compile)
 
@@ -360,7 +355,7 @@ COMPILED_WITH := $(CXX) $(CXXFLAGS) $(OPTIMIZE) $(SANITIZE) $(VERSION) $(DATE)
 $(COMPILER): FORCE
 	@mkdir -p $(@D)
 	@printf '%s\n' '$(COMPILED_WITH)' > $@.new
-	@cmp -s $@.new $@ || { $(if $(SYSROOT),,OPENMP=$(filter -fopenmp,$(CXXFLAGS)) tools/packages.sh check $(CXX) $(BUILD_PACKAGES) &&) cp $@.new $@; }
+	@cmp -s $@.new $@ || { $(if $(SYSROOT),,tools/packages.sh check $(CXX) $(BUILD_PACKAGES) &&) cp $@.new $@; }
 
 $(BUILD)/%.o: %.cpp $(COMPILER)
 	$(compile)
@@ -561,7 +556,7 @@ TSAN_RUN := setarch $(shell uname -m) -R env TSAN_OPTIONS=halt_on_error=1:alloca
 sanitize-threads: test-packages
 	$(call create_venv,$(THREADS_VENV))
 	$(THREADS_VENV)/bin/pip install -q numpy
-	@$(MAKE) --no-print-directory BUILD=build/sanitize-threads OPENMP=-fopenmp-simd OPTIMIZE=-Og OPTIMIZE_KERNELS=-O1 \
+	@$(MAKE) --no-print-directory BUILD=build/sanitize-threads OPTIMIZE=-Og OPTIMIZE_KERNELS=-O1 \
 		TEST_UNITS='$(THREADED_ROOMS:%=tests/%)' LDFLAGS=-fsanitize=thread \
 		SANITIZE='-g1 -fno-omit-frame-pointer -fsanitize=thread -ftls-model=initial-exec \
 		-Wno-maybe-uninitialized -Wno-uninitialized -Wno-tsan' run-threaded-tests

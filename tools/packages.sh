@@ -38,11 +38,9 @@ python3-venv venv-and-ensurepip-of-Python module ensurepip
 "
 case $compiler in
   clang++*)
-    [ -z "${OPENMP--fopenmp}" ] || set -- "libomp${compiler#clang++}-dev" "$@"  # fuzzing is without OpenMP
     set -- "clang${compiler#clang++}" "$@"
     known_packages="$known_packages
-clang${compiler#clang++} $compiler command $compiler
-libomp${compiler#clang++}-dev OpenMP's-runtime-of-$compiler header omp.h" ;;
+clang${compiler#clang++} $compiler command $compiler" ;;
   *)
     set -- "$compiler" "$@"
     known_packages="$known_packages

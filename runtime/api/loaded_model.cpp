@@ -106,7 +106,6 @@ LoadedModel::LoadedModel(const Checkpoint& checkpoint, OpenOptions open_options,
     if (options.chat_template) open_input(options.chat_template);
     llm_.read_text_parts(*found, text_or_empty(options.chat_template));
   }
-  end_team();  // of loading; another thread may run the model
   if (session_files_) identity_ = identify(checkpoint, type_, compute_);
   note_all(checkpoint);
 }

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <charconv>
 #include <latch>
+#include <optional>
 #include <set>
 #include <string>
 #include <system_error>
@@ -12,6 +13,7 @@
 #include <vector>
 
 #include "weights/base/error.h"
+#include "weights/base/held_signals.h"
 #include "weights/io/text_file.h"
 
 namespace minimind {
@@ -37,15 +39,23 @@ std::string text_of_system(const std::string& path) {
   }
 }
 
-// Hyper-threads of one core share its arithmetic units, so they count once.
-std::size_t allowed_cores() {
+// The logical processors that this process may use.
+std::vector<int> allowed_processors() {
   cpu_set_t allowed;
   CPU_ZERO(&allowed);
-  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return 1;
+  std::vector<int> processors;
+  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return processors;
+  for (int processor = 0; processor < CPU_SETSIZE; ++processor) {
+    if (CPU_ISSET(processor, &allowed)) processors.push_back(processor);
+  }
+  return processors;
+}
+
+// Hyper-threads of one core share its arithmetic units, so they count once.
+std::size_t allowed_cores() {
   std::set<std::string> cores;
-  for (int cpu = 0; cpu < CPU_SETSIZE; ++cpu) {
-    if (!CPU_ISSET(cpu, &allowed)) continue;
-    const std::string name = std::to_string(cpu);
+  for (const int processor : allowed_processors()) {
+    const std::string name = std::to_string(processor);
     const std::string siblings =
         text_of_system("/sys/devices/system/cpu/cpu" + name + "/topology/thread_siblings_list");
     cores.insert(siblings.empty() ? name : siblings);
@@ -64,59 +74,74 @@ std::size_t quota_cores() {
   return std::max<std::size_t>(1, quota / period);
 }
 
-#ifndef _OPENMP
+// For the calling thread; nothing if there are fewer.
+void use_processor(const std::vector<int>& processors, std::size_t index) {
+  if (index >= processors.size()) return;
+  cpu_set_t own;
+  CPU_ZERO(&own);
+  CPU_SET(processors[index], &own);
+  sched_setaffinity(0, sizeof own, &own);
+}
+
 // The threads that one thread keeps for its calls.
 class Team {
  public:
-  explicit Team(std::size_t threads) {
+  Team(std::size_t threads, const std::vector<int>& processors) {
     const HeldSignals held;
     try {
-      while (threads_.size() + 1 < threads) threads_.emplace_back([this, index = threads_.size() + 1] { work(index); });
+      while (threads_.size() + 1 < threads) {
+        threads_.emplace_back([this, &processors, index = threads_.size() + 1] {
+          use_processor(processors, index);
+          work(index);
+        });
+      }
     } catch (const std::system_error&) {  // the system gives no more
     }
-    barrier_.emplace(threads_.size() + 1);
+    between_calls_.emplace(threads_.size() + 1);
     started_.count_down();
   }
   Team(const Team&) = delete;
   Team& operator=(const Team&) = delete;
   ~Team() {
     call_ = nullptr;
-    barrier_->wait();
+    between_calls_->wait();
     for (std::thread& thread : threads_) thread.join();
   }
 
-  void run(std::optional<Barrier>& barrier, const TeamCall& call) {
-    barrier.emplace(threads_.size() + 1);
+  std::chrono::nanoseconds run(const TeamCall& call) {
+    Barrier barrier(threads_.size() + 1);
     call_ = &call;
-    barrier_->wait();
-    call(0, threads_.size() + 1);
-    barrier_->wait();
+    barrier_ = &barrier;
+    between_calls_->wait();
+    call(0, barrier);
+    between_calls_->wait();
+    return barrier.slept();
   }
 
  private:
   void work(std::size_t index) {
     started_.wait();
-    const std::size_t count = threads_.size() + 1;
     while (true) {
-      barrier_->wait();
+      between_calls_->wait();
       if (!call_) return;
-      (*call_)(index, count);
-      barrier_->wait();
+      (*call_)(index, *barrier_);
+      between_calls_->wait();
     }
   }
 
   std::vector<std::thread> threads_;
-  std::optional<Barrier> barrier_;
+  std::optional<Barrier> between_calls_;
   std::latch started_{1};
   const TeamCall* call_ = nullptr;
+  Barrier* barrier_ = nullptr;
 };
 
 struct KeptTeam {
-  std::size_t threads = 0;  // requested
+  std::size_t threads = 0;      // requested
+  std::vector<int> processors;  // one for each, if they have been spread
   std::optional<Team> team;
 };
 thread_local KeptTeam kept;
-#endif
 
 }  // namespace
 
@@ -165,28 +190,31 @@ std::size_t default_threads() {
   return threads;
 }
 
-#ifdef _OPENMP
-
-void end_team() {
-  omp_pause_resource_all(omp_pause_soft);
-}
-
-#else
-
-void call_on_team(std::size_t threads, std::optional<Barrier>& barrier, const TeamCall& call) {
+std::chrono::nanoseconds call_on_team(std::size_t threads, const TeamCall& call) {
+  if (threads <= 1) {
+    Barrier alone(1);
+    call(0, alone);
+    return {};
+  }
   if (kept.threads != threads) {
     end_team();
-    kept.team.emplace(threads);
+    kept.team.emplace(threads, kept.processors);
     kept.threads = threads;
   }
-  kept.team->run(barrier, call);
+  return kept.team->run(call);
+}
+
+void spread_team(std::size_t threads) {
+  const std::vector<int> processors = allowed_processors();
+  if (processors.size() != threads) return;
+  end_team();
+  kept.processors = processors;
+  use_processor(processors, 0);
 }
 
 void end_team() {
   kept.team.reset();
   kept.threads = 0;
 }
-
-#endif
 
 }  // namespace minimind

@@ -1,21 +1,15 @@
 #pragma once
 
-#ifdef _OPENMP
-#include <omp.h>
-#endif
-
 #include <atomic>
 #include <chrono>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
-#include <optional>
 #include <span>
 
 #include "runtime/engine/matrix.h"
 #include "runtime/engine/observer.h"
 #include "runtime/engine/profile.h"
-#include "weights/base/held_signals.h"
 
 namespace minimind {
 
@@ -32,6 +26,7 @@ constexpr Range share_of(std::size_t n, std::size_t index, std::size_t count) {
 class Barrier {
  public:
   explicit Barrier(std::size_t count);
+  std::size_t count() const { return count_; }
   void wait() noexcept;
 
   // Returns for how long a thread has slept here, as the mean of those that did not come last.
@@ -108,47 +103,22 @@ class Worker {
   Observer* observer_ = nullptr;
 };
 
-#ifndef _OPENMP
-// Calls call(index, count) on `threads` threads at once, of which the calling one has index 0, with a `barrier` of all.
-// The system may give fewer. The others are kept for the next call on the calling thread, as OpenMP keeps its own.
-using TeamCall = std::function<void(std::size_t, std::size_t)>;
-void call_on_team(std::size_t threads, std::optional<Barrier>& barrier, const TeamCall& call);
-#endif
+// Calls call(index, barrier) on `threads` threads at once, of which the calling one has index 0; the barrier is of all
+// of them. The system may give fewer threads than requested. Returns Barrier::slept().
+using TeamCall = std::function<void(std::size_t index, Barrier& barrier)>;
+std::chrono::nanoseconds call_on_team(std::size_t threads, const TeamCall& call);
 
 // Runs body(Worker&) on `threads` threads at once; `body` must not throw. The system may give fewer threads than
 // requested, so workers must use their count(). `profiles` has one per thread, or none. Only the calling thread
-// receives signals. The threads are those of OpenMP, or of the standard library if the compiler is not told to use
-// OpenMP: the thread sanitizer, which cannot see how the threads of OpenMP wait for each other, understands these.
-// Returns Barrier::slept().
+// receives signals. The others are kept for its next call, for which they spin for a while, then sleep. Returns
+// Barrier::slept().
 template <class Body>
 std::chrono::nanoseconds run_team(std::size_t threads, Body&& body, std::span<ThreadProfile> profiles = {}) {
-  if (threads <= 1) {
-    Barrier barrier(1);
-    Worker alone(0, 1, barrier, profiles.empty() ? nullptr : profiles.data());
-    body(alone);
-    alone.barrier();
-    return {};
-  }
-  // After the last wait no thread spins in libgomp's barrier at the end of the region, which never sleeps.
-  std::optional<Barrier> barrier;
-  const auto work = [&](std::size_t index, std::size_t count) {
-    Worker worker(index, count, *barrier, profiles.empty() ? nullptr : &profiles[index]);
+  return call_on_team(threads, [&](std::size_t index, Barrier& barrier) {
+    Worker worker(index, barrier.count(), barrier, profiles.empty() ? nullptr : &profiles[index]);
     body(worker);
     worker.barrier();
-  };
-#ifdef _OPENMP
-  std::optional<HeldSignals> held(std::in_place);  // until the other threads are started
-#pragma omp parallel num_threads(static_cast <int>(threads))
-  {
-    if (omp_get_thread_num() == 0) held.reset();
-#pragma omp single
-    barrier.emplace(static_cast<std::size_t>(omp_get_num_threads()));
-    work(static_cast<std::size_t>(omp_get_thread_num()), static_cast<std::size_t>(omp_get_num_threads()));
-  }
-#else
-  call_on_team(threads, barrier, work);
-#endif
-  return barrier->slept();
+  });
 }
 
 // The same with as many threads as are worth having.
@@ -164,9 +134,13 @@ void run_team(TeamSize& size, Body&& body, std::span<ThreadProfile> profiles = {
 // its cgroup's CPU quota. At least 1; computed once.
 std::size_t default_threads();
 
-// Ends the threads that run_team() keeps for its next call on this thread. OpenMP makes waiting threads sleep at once
-// if there are more threads than cores, and each step of a model then starts late: a thread that will not run a team
-// for a while must not keep one while another thread does.
+// From now on, the threads that run_team() keeps for this thread have a core each, if `threads` is how many this
+// process may use. The scheduler of the system otherwise tends to wake a thread on the core of the thread that wakes
+// it, where both then wait for each other.
+void spread_team(std::size_t threads);
+
+// Ends the threads that run_team() keeps for its next call on this thread, as before a fork(), after which the child
+// has none of them.
 void end_team();
 
 }  // namespace minimind

@@ -9,7 +9,6 @@
 #include "runtime/chat/conversation_prompt.h"
 #include "runtime/constraint/grammar_constraint.h"
 #include "runtime/engine/load_model.h"
-#include "runtime/engine/thread_team.h"
 #include "runtime/kernels/all_instruction_sets.h"
 #include "runtime/kernels/instruction_sets.h"
 #include "runtime/tokenizer/files.h"
@@ -141,9 +140,6 @@ Model load_replacement(const Config& now, const Checkpoint& checkpoint, WeightTy
                     "layers of {})",
                     checkpoint.path, next.num_hidden_layers, next.hidden_size, now.num_hidden_layers, now.hidden_size));
   }
-  struct TeamEnd {
-    ~TeamEnd() { end_team(); }
-  } const team_end;
   return load_model(checkpoint, type, threads, compute, memory);
 }
 

@@ -103,7 +103,7 @@ const kernels::Table& choose_kernels(Compute compute);
 LLM load_llm(const Checkpoint& checkpoint, const LLMOptions& options, HugePageArena& memory);
 
 // Loads weights that are to replace those of a model with the configuration `now`, as load_model() does. Throws Error
-// if the checkpoint has another shape. Keeps no team, because another thread may run the model: see end_team().
+// if the checkpoint has another shape.
 Model load_replacement(const Config& now, const Checkpoint& checkpoint, WeightType type, std::size_t threads,
                        Compute compute, HugePageArena& memory);
 

@@ -46,7 +46,7 @@ def run(command, **options):
 
 
 def run_tests():
-    """Timing does not count here, nor that OpenMP is not compiled in: the tests' verdict is that of `make check`."""
+    """Timing does not count here: the tests' verdict is that of `make check`."""
     out = run([BUILD / "minimind_tests", "--gtest_brief=1"], stdout=subprocess.PIPE, stderr=subprocess.STDOUT, text=True).stdout
     print("\n".join(line for line in out.splitlines() if line.startswith(("[  FAILED", "[  PASSED"))))
 

@@ -8,7 +8,6 @@
 #include "runtime/chat/message_json.h"
 #include "runtime/constraint/least_tokens.h"
 #include "runtime/engine/pack.h"
-#include "runtime/engine/thread_team.h"
 #include "tools/openai/request_error.h"
 #include "weights/tensor/dtype.h"
 
@@ -90,7 +89,6 @@ TextModel::TextModel(const GenerationArguments& arguments, const std::string& ch
           arguments, {.chat_template = chat_template},
           [this](const Checkpoint& checkpoint) { facts_ = facts_of(checkpoint, run_options_.weight_type()); })),
       names_(name.empty() ? names_of(arguments.checkpoint.model) : std::vector{name}) {
-  end_team();  // of loading; another thread runs the model
   if (!arguments.run.quiet) print_assumed_end(llm_);
 }
 

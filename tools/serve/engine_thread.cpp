@@ -1,7 +1,6 @@
 #include "tools/serve/engine_thread.h"
 
 #include <fmt/core.h>
-#include <sched.h>
 
 #include <algorithm>
 #include <utility>
@@ -30,31 +29,6 @@ constexpr std::chrono::seconds quiet_time{1};
 
 // Steps with parts of long prompts take this much longer than others at most: Scheduler.
 constexpr double longest_step = 2;
-
-// An engine without texts for so long ends its threads but one, because another engine may run.
-constexpr std::chrono::seconds longest_rest{1};
-
-std::vector<int> allowed_cores() {
-  cpu_set_t allowed;
-  if (sched_getaffinity(0, sizeof allowed, &allowed) != 0) return {};
-  std::vector<int> cores;
-  for (int core = 0; core < CPU_SETSIZE; ++core) {
-    if (CPU_ISSET(core, &allowed)) cores.push_back(core);
-  }
-  return cores;
-}
-
-// Gives each thread of the engine one of the cores if it uses all of them. The scheduler of the system otherwise tends
-// to wake a thread on the core of the thread that wakes it, where both then wait for each other.
-void spread_threads(std::size_t threads, const std::vector<int>& cores) {
-  if (cores.size() != threads) return;
-  run_team(threads, [&](Worker& worker) {
-    cpu_set_t own;
-    CPU_ZERO(&own);
-    CPU_SET(cores[worker.index()], &own);
-    sched_setaffinity(0, sizeof own, &own);
-  });
-}
 
 // The times between the tokens of a text, which its functions note one at a time.
 class TokenGaps {
@@ -266,10 +240,8 @@ EngineCounts EngineThread::counts() const {
 }
 
 void EngineThread::run() {
-  const std::vector<int> cores = allowed_cores();  // before this thread has one core
-  const std::size_t threads = model_.llm().threads;
-  spread_threads(threads, cores);
-  while (take_work([&] { spread_threads(threads, cores); })) {
+  spread_team(model_.llm().threads);
+  while (take_work()) {
     queue_->end_gone();
     replace_next();
     run_action();
@@ -296,20 +268,12 @@ void EngineThread::run() {
   idle_.notify_all();
 }
 
-// Sleeps until there is something to do; calls `after_rest` if the team has ended meanwhile. Returns false if the
-// engine stops.
-bool EngineThread::take_work(const std::function<void()>& after_rest) {
+// Sleeps until there is something to do. Returns false if the engine stops.
+bool EngineThread::take_work() {
   std::unique_lock lock(mutex_);
-  const auto has_work = [this] {
+  wake_.wait(lock, [this] {
     return stopping_ || action_ || !replacements_.empty() || !submitted_.empty() || queue_->texts() > 0 || old_queue_;
-  };
-  if (!wake_.wait_for(lock, longest_rest, has_work)) {
-    end_team();
-    wake_.wait(lock, has_work);
-    lock.unlock();
-    after_rest();
-    lock.lock();
-  }
+  });
   progress_ = Clock::now();
   note_arrivals();
   for (std::vector<TextJob>& request : std::exchange(submitted_, {})) queue_->submit(std::move(request));

@@ -116,7 +116,7 @@ class EngineThread {
  private:
   void count_end_of(TextJob& job, const std::shared_ptr<std::size_t>& texts_of_request);
   void run();
-  bool take_work(const std::function<void()>& after_rest);
+  bool take_work();
   void note_arrivals();
   void step(TextQueue& queue);
   void run_action();

@@ -1,6 +1,7 @@
 #include "runtime/engine/thread_team.h"
 
 #include <gtest/gtest.h>
+#include <sched.h>
 
 #include <array>
 #include <atomic>
@@ -12,6 +13,17 @@
 
 namespace minimind {
 namespace {
+
+std::set<int> processors_of_this_thread() {
+  cpu_set_t allowed;
+  CPU_ZERO(&allowed);
+  sched_getaffinity(0, sizeof allowed, &allowed);
+  std::set<int> processors;
+  for (int processor = 0; processor < CPU_SETSIZE; ++processor) {
+    if (CPU_ISSET(processor, &allowed)) processors.insert(processor);
+  }
+  return processors;
+}
 
 TEST(ShareOf, PartsCoverTheRangeOnceInOrder) {
   for (const std::size_t n : {0u, 1u, 5u, 16u, 101u}) {
@@ -56,6 +68,26 @@ TEST(RunTeam, NoWorkerPassesABarrierBeforeAllArrive) {
 }
 
 using std::chrono::milliseconds;
+
+// On a thread of its own, which has one processor from then on.
+TEST(SpreadTeam, GivesEachThreadAProcessorOfItsOwnAlsoWhenItsSizeChanges) {
+  const std::set<int> allowed = processors_of_this_thread();
+  const std::size_t threads = allowed.size();
+  if (threads == 1) GTEST_SKIP() << "this machine has one processor";
+  std::thread([&] {
+    spread_team(threads);
+    for (const std::size_t size : {threads, threads + 1, threads}) {
+      std::vector<std::set<int>> used(size);
+      run_team(size, [&](Worker& worker) { used[worker.index()] = processors_of_this_thread(); });
+      std::set<int> all;
+      for (std::size_t i = 0; i < threads; ++i) {
+        EXPECT_EQ(used[i].size(), 1u);
+        all.insert(used[i].begin(), used[i].end());
+      }
+      EXPECT_EQ(all, allowed);
+    }
+  }).join();
+}
 
 TEST(TeamSize, FallsIfMoreSleepsThanOneThreadWouldDo) {
   const TeamSize::Clock::time_point now = TeamSize::Clock::now();
