@@ -193,7 +193,7 @@ $(LIBRARY): $(filter $(BUILD)/weights/% $(BUILD)/runtime/%,$(OBJECTS)) runtime/a
 	@ln -sfn $(notdir $@) $(@D)/libminimind.so
 
 # What people download: a file for each target, with all libraries and the bundled poet within it.
-RELEASE_TARGETS := linux-x86_64 linux-aarch64
+RELEASE_TARGETS := linux-x86_64 linux-aarch64 windows-x86_64
 WINDOWS_PACKAGES := g++-mingw-w64-x86-64-posix
 RELEASE_PACKAGES = $(if $(filter linux-aarch64,$(RELEASE_TARGETS)),g++-aarch64-linux-gnu qemu-user) \
 	$(if $(filter windows-x86_64,$(RELEASE_TARGETS)),$(WINDOWS_PACKAGES))

@@ -146,19 +146,21 @@ class WindowsTest(unittest.TestCase):
         self.assertEqual(self.same('tokenize', '-m', self.poet, '--decode', input=ids).rstrip(b'\n'), text)
 
     def test_converts_to_the_same_bytes(self):
+        folder = self.folder / '转换'
+        folder.mkdir()
         for name in ('诗人.gguf', '诗人.pth'):
             with self.subTest(name):
-                self.succeeds('convert', self.poet, self.folder / name, '--type', 'q8_0' if name.endswith('gguf') else 'f16', '-q')
-                other = self.folder / 'native' / name
+                self.succeeds('convert', self.poet, folder / name, '--type', 'q8_0' if name.endswith('gguf') else 'f16', '-q')
+                other = folder / 'native' / name
                 other.parent.mkdir(exist_ok=True)
                 run('convert', self.poet, other, '--type', 'q8_0' if name.endswith('gguf') else 'f16', '-q', program=NATIVE)
-                self.assertEqual((self.folder / name).read_bytes(), other.read_bytes())
-        refused = run('convert', self.poet, self.folder / '诗人.gguf')
+                self.assertEqual((folder / name).read_bytes(), other.read_bytes())
+        refused = run('convert', self.poet, folder / '诗人.gguf')
         self.assertEqual(refused.returncode, FAILED)
-        self.succeeds('convert', self.poet, f'{self.folder}/文件夹/', '-q')
-        self.assertEqual(json.loads(self.succeeds('inspect', f'{self.folder}/文件夹', '--json'))['parameters'],
+        self.succeeds('convert', self.poet, f'{folder}/文件夹/', '-q')
+        self.assertEqual(json.loads(self.succeeds('inspect', f'{folder}/文件夹', '--json'))['parameters'],
                          json.loads(self.succeeds('inspect', self.poet, '--json'))['parameters'])
-        self.assertEqual([path.name for path in self.folder.rglob('.*')], [])
+        self.assertEqual([path.name for path in folder.rglob('.*')], [])
 
     def test_batch_writes_the_same_lines_and_continues(self):
         requests = self.folder / '请求.jsonl'
@@ -176,6 +178,10 @@ class WindowsTest(unittest.TestCase):
         results.write_bytes(whole.splitlines(keepends=True)[0])
         self.succeeds('batch', requests, '-o', results, *options)
         self.assertEqual(texts(results), texts(native))
+
+    def test_threads_that_sleep_are_woken(self):
+        """More threads than cores, so that all of them sleep at each barrier."""
+        self.same('generate', '-q', '--greedy', '--ignore-eos', '-n', '200', '-t', '8', '-m', self.poet, '-p', '床前明月光，')
 
     def test_a_file_has_one_writer(self):
         held, results = self.folder / '锁.jsonl', self.folder / '锁住.jsonl'

@@ -8,7 +8,7 @@ version=$1
 shift
 echo "minimind $version: LICENSE of this project; the poet: weights/demo/LICENSE"
 cat LICENSE weights/demo/LICENSE
-for package in "$@" libboost1.74-dev libc6-dev libstdc++-12-dev; do
+for package in "$@" libboost1.74-dev libc6-dev libstdc++-12-dev mingw-w64-x86-64-dev; do
   [ -e "/usr/share/doc/$package/copyright" ] || continue
   printf '\n==== %s ====\n' "$(dpkg-query -W -f '${Package} ${Version}' "$package")"
   cat "/usr/share/doc/$package/copyright"

@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <charconv>
-#include <latch>
 #include <optional>
 #include <set>
 #include <string>
@@ -88,6 +87,7 @@ class Team {
  public:
   Team(std::size_t threads, const std::vector<int>& processors) {
     const HeldSignals held;
+    const std::scoped_lock starting(starting_);
     try {
       while (threads_.size() + 1 < threads) {
         threads_.emplace_back([this, &processors, index = threads_.size() + 1] {
@@ -98,7 +98,6 @@ class Team {
     } catch (const std::system_error&) {  // the system gives no more
     }
     between_calls_.emplace(threads_.size() + 1);
-    started_.count_down();
   }
   Team(const Team&) = delete;
   Team& operator=(const Team&) = delete;
@@ -120,7 +119,7 @@ class Team {
 
  private:
   void work(std::size_t index) {
-    started_.wait();
+    { const std::scoped_lock started(starting_); }
     while (true) {
       between_calls_->wait();
       if (!call_) return;
@@ -131,7 +130,7 @@ class Team {
 
   std::vector<std::thread> threads_;
   std::optional<Barrier> between_calls_;
-  std::latch started_{1};
+  std::mutex starting_;  // held until all threads are there
   const TeamCall* call_ = nullptr;
   Barrier* barrier_ = nullptr;
 };
@@ -152,19 +151,45 @@ void Barrier::wait() noexcept {
   const std::uint32_t round = round_.load(std::memory_order_acquire);
   if (arrived_.fetch_add(1, std::memory_order_acq_rel) + 1 == count_) {
     arrived_.store(0, std::memory_order_relaxed);
-    round_.store(round + 1, std::memory_order_release);
-    round_.notify_all();
-    return;
+    return end_round(round);
   }
   for (int spins = 0; spins < spins_; ++spins) {
     if (round_.load(std::memory_order_acquire) != round) return;
     pause_briefly();
   }
   const auto start = std::chrono::steady_clock::now();
-  round_.wait(round, std::memory_order_acquire);
+  sleep_in_round(round);
   slept_.fetch_add(static_cast<std::uint64_t>((std::chrono::steady_clock::now() - start).count()),
                    std::memory_order_relaxed);
 }
+
+#ifdef __linux__
+
+void Barrier::end_round(std::uint32_t round) noexcept {
+  round_.store(round + 1, std::memory_order_release);
+  round_.notify_all();
+}
+
+void Barrier::sleep_in_round(std::uint32_t round) noexcept {
+  round_.wait(round, std::memory_order_acquire);
+}
+
+#else
+
+void Barrier::end_round(std::uint32_t round) noexcept {
+  {
+    const std::scoped_lock lock(mutex_);
+    round_.store(round + 1, std::memory_order_release);
+  }
+  ended_.notify_all();
+}
+
+void Barrier::sleep_in_round(std::uint32_t round) noexcept {
+  std::unique_lock lock(mutex_);
+  ended_.wait(lock, [&] { return round_.load(std::memory_order_acquire) != round; });
+}
+
+#endif
 
 void TeamSize::note(Clock::duration whole, Clock::duration slept, Clock::time_point now) {
   if (threads_ < most_ && now >= rests_until_) {

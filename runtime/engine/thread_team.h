@@ -2,9 +2,11 @@
 
 #include <atomic>
 #include <chrono>
+#include <condition_variable>
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <mutex>
 #include <span>
 
 #include "runtime/engine/matrix.h"
@@ -33,11 +35,20 @@ class Barrier {
   std::chrono::nanoseconds slept() const { return std::chrono::nanoseconds(count_ > 1 ? slept_ / (count_ - 1) : 0); }
 
  private:
+  void end_round(std::uint32_t round) noexcept;
+  void sleep_in_round(std::uint32_t round) noexcept;
+
   const std::size_t count_;
   std::atomic<std::uint64_t> slept_{0};  // nanoseconds of all threads
   const int spins_;  // 0 if there are more threads than cores, since spinning would slow the other threads down
   std::atomic<std::size_t> arrived_{0};
   std::atomic<std::uint32_t> round_{0};
+#ifndef __linux__
+  // On systems without futexes, std::atomic::wait() of GCC 12 looks at the number before it takes its lock, so that a
+  // thread can miss that it is woken.
+  std::mutex mutex_;
+  std::condition_variable ended_;
+#endif
 };
 
 // How many threads of a team are worth having on a machine that other programs use as well: all threads wait at each
