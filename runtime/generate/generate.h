@@ -33,6 +33,7 @@ struct ScoredToken {
 struct TokenScore {
   ScoredToken token;
   std::vector<ScoredToken> top;  // the most likely tokens, the most likely first, of equals the smallest id
+  std::size_t rank = 1;          // of `token` among all tokens, in the order of `top`
 
   bool operator==(const TokenScore&) const = default;
 };

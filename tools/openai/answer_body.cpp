@@ -39,13 +39,13 @@ ChatJson logprobs_of(const TextModel& model, const Request& request, const TextT
 // A token of a prompt with its alternatives, by their ids, as vLLM has them.
 ChatJson prompt_token(const TextModel& model, const TokenScore& score) {
   ChatJson tokens = ChatJson::object();
-  const auto add = [&](const ScoredToken& token, const ChatJson& rank) {
+  const auto add = [&](const ScoredToken& token, std::size_t rank) {
     const std::string text = to_utf8_lossy(model.tokenizer().token_bytes(token.token));
     tokens.emplace(std::to_string(token.token),
                    ChatJson{{"logprob", token.log_probability}, {"rank", rank}, {"decoded_token", text}});
   };
-  for (std::size_t i = 0; i < score.top.size(); ++i) add(score.top[i], i + 1);
-  add(score.token, nullptr);  // unless it is among them
+  add(score.token, score.rank);
+  for (std::size_t i = 0; i < score.top.size(); ++i) add(score.top[i], i + 1);  // it may be among them
   return tokens;
 }
 

@@ -51,6 +51,14 @@ TEST(Generate, TheCasesOfTheseTestsAreAsTheyExpect) {
   EXPECT_EQ(std::adjacent_find(tokens.begin(), tokens.end()), tokens.end());
 }
 
+TEST(Generate, RanksATokenAmongAllOfEqualsTheSmallestIdFirst) {
+  const std::vector<float> logits{1, 3, 3, 0};
+  const std::vector<std::size_t> ranks{3, 1, 2, 4};
+  for (std::int32_t token = 0; token < 4; ++token) {
+    EXPECT_EQ(score_token(logits, token, 1).rank, ranks[static_cast<std::size_t>(token)]) << token;
+  }
+}
+
 TEST(Generate, StopsAfterMaxTokens) {
   GoldenEngine engine(distinct_case);
   for (const std::size_t count : {0u, 1u, 3u}) {
