@@ -49,7 +49,7 @@ void read_parameters(const BodyFields& body, Request& request) {
   if (auto biases = read_logit_bias(body); !biases.empty()) sampling.logit_bias = std::move(biases);
 }
 
-// As vLLM has them. `rank` is null if the token is not among the alternatives.
+// As vLLM has them.
 void read_prompt_facts(const BodyFields& body, Request& request) {
   request.return_tokens = body.flag("return_token_ids").value_or(false);
   request.tokens_as_ids = body.flag("return_tokens_as_token_ids").value_or(false);
@@ -128,6 +128,11 @@ void read_chat(const BodyFields& body, Request& request) {
   }
   if (wants_logprobs) request.logprobs = top.value_or(0);
   body.require("modalities", ChatJson::array({"text"}));
+  for (const char* const name : {"echo", "add_special_tokens"}) body.require(name, false);
+  body.require("best_of", 1);
+  if (body.find("chat_template")) {
+    body.fail("chat_template", "none, because the server runs no template of a client; its operator has --template");
+  }
   body.object("prediction");  // predicted text changes the speed only
 }
 
@@ -149,6 +154,7 @@ void read_completion(const BodyFields& body, Request& request, const RequestDefa
     request.prompts.push_back(prompt_of(body, several ? (*prompt)[i] : *prompt, defaults.one_prompt));
   }
   request.echo = body.flag("echo").value_or(false);
+  body.require("add_special_tokens", true);
   if (const auto top = body.whole("logprobs", 0, most_top_logprobs)) request.logprobs = *top;
   require_no_suffix(body);
 }
@@ -199,9 +205,9 @@ void read_hints(const BodyFields& body, Request& request) {
     const auto levels = {"low", "medium", "high"};
     if (std::ranges::count(levels, *verbosity) == 0) body.fail("verbosity", "low, medium or high");
   }
-  body.take_hints(
-      {"verbosity", "cache_prompt", "id_slot", "n_keep", "keep_alive", "priority", "request_id", "cache_salt"},
-      request.hints);
+  body.take_hints({"verbosity", "cache_prompt", "id_slot", "n_keep", "keep_alive", "priority", "request_id",
+                   "cache_salt", "guided_decoding_backend", "mm_processor_kwargs", "timings_per_token"},
+                  request.hints);
 }
 
 void accept_harmless(const BodyFields& body, const RequestDefaults& defaults) {
@@ -259,7 +265,11 @@ void require_no_other_sampling(const BodyFields& body) {
   for (const char* const name : {"use_beam_search", "include_stop_str_in_output", "early_stopping"}) {
     body.require(name, false);
   }
-  for (const char* const name : {"skip_special_tokens", "detokenize", "penalize_newline"}) body.require(name, true);
+  for (const char* const name : {"skip_special_tokens", "detokenize", "penalize_newline", "include_reasoning",
+                                 "separate_reasoning", "stream_reasoning"}) {
+    body.require(name, true);
+  }
+  for (const char* const name : {"bad_words", "documents", "logits_processors"}) body.require(name, ChatJson::array());
   body.flag("spaces_between_special_tokens");  // there are none in a text
 }
 
