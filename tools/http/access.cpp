@@ -157,7 +157,7 @@ std::optional<HttpFailure> HttpAccess::answer_preflight(const HttpRequest& reque
   if (!allows_origin(*request.header("origin"))) {
     return other_origin();
   }
-  headers.emplace_back("Access-Control-Allow-Methods", "GET, HEAD, POST");
+  headers.emplace_back("Access-Control-Allow-Methods", "GET, HEAD, POST, DELETE");
   headers.emplace_back("Access-Control-Max-Age", "600");
   const std::string* wanted = request.header("access-control-request-headers");
   if (wanted && is_field_name_list(*wanted)) headers.emplace_back("Access-Control-Allow-Headers", *wanted);

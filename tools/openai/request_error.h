@@ -1,5 +1,6 @@
 #pragma once
 
+#include <cstddef>
 #include <string>
 #include <utility>
 
@@ -42,6 +43,9 @@ ChatJson error_json(const RequestError& error);
 
 // The same on one line.
 std::string error_body(const RequestError& error);
+
+// What has more bytes to read is no brief work.
+inline constexpr std::size_t most_brief_bytes = std::size_t{32} << 10;
 
 // Thrown on a thread with BriefWork by a request that takes long: it is to be done again on another thread.
 struct LongWork {};

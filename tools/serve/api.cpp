@@ -14,6 +14,7 @@
 #include "tools/serve/ollama_models.h"
 #include "tools/serve/page.h"
 #include "tools/serve/request_body.h"
+#include "tools/serve/response_items.h"
 #include "tools/serve/responses.h"
 #include "tools/serve/rollout.h"
 #include "weights/base/cancel.h"
@@ -23,18 +24,20 @@ namespace minimind {
 
 // A request whose body is read.
 struct ApiRequest {
-  std::string path;
+  std::string method, path, query;
   bool has_body = false;
   ChatJson body;
 };
 
 namespace {
 
-constexpr std::string_view model_path_prefix = "/v1/models/";
+constexpr std::string_view model_path_prefix = "/v1/models/", response_path_prefix = "/v1/responses/";
 
-// Requests with larger bodies wait for each other, and small ones do not wait for them. One at a time, also because
-// what is parsed takes several times the memory of its text.
-constexpr std::size_t small_body = std::size_t{32} << 10;
+// The id in the path of one response.
+std::string response_id_of(const std::string& path) {
+  return path.substr(response_path_prefix.size(),
+                     path.find('/', response_path_prefix.size()) - response_path_prefix.size());
+}
 
 // A request that is being prepared when the server stops has so long to become a running text.
 constexpr std::chrono::milliseconds longest_preparation(15);
@@ -80,7 +83,7 @@ void send_methods(const std::string& methods, HttpAnswer& answer) {
 
 // Answers a request by another method than that of its route.
 void reject_method(const HttpRequest& request, const std::string& expected, ErrorBody errors, HttpAnswer& answer) {
-  const std::string methods = expected == "GET" ? "GET, HEAD" : expected;
+  const std::string methods = expected.starts_with("GET") ? "GET, HEAD" + expected.substr(3) : expected;
   if (request.method == "OPTIONS") return send_methods(methods, answer);
   const RequestError error(
       fmt::format("the method is {}, expected {} for {}", quote(request.method), expected, request.path), "",
@@ -122,6 +125,10 @@ const std::map<std::string, Api::Route, std::less<>>& Api::routes() {
       {"/v1/chat/completions", {"POST", &Api::chat_completions}},
       {"/v1/completions", {"POST", &Api::completions}},
       {"/v1/responses", {"POST", &Api::responses}},
+      {"/v1/responses/input_tokens", {"POST", &Api::count_response_tokens}},
+      {"/v1/responses/{response}", {"GET", &Api::one_response, false, false, Dialect::openai, true}},
+      {"/v1/responses/{response}/input_items", {"GET", &Api::response_input}},
+      {"/v1/responses/{response}/cancel", {"POST", &Api::cancel_response, false, true}},
       {"/v1/models", {"GET", &Api::list_models}},
       {"/v1/models/{model}", {"GET", &Api::one_model}},
       {"/tokenize", {"POST", &Api::tokenize}},
@@ -143,6 +150,13 @@ const std::map<std::string, Api::Route, std::less<>>& Api::routes() {
       {"/metrics", {"GET", &Api::metrics, true}},
   };
   return routes;
+}
+
+// Returns the key of the path in routes().
+std::string Api::route_name(const std::string& path) {
+  if (path.starts_with(model_path_prefix)) return "/v1/models/{model}";
+  if (!path.starts_with(std::string(response_path_prefix) + "resp_")) return path;
+  return "/v1/responses/{response}" + path.substr(response_path_prefix.size() + response_id_of(path).size());
 }
 
 class Api::Work {
@@ -187,12 +201,11 @@ class Api::Work {
 
 void Api::handle(HttpRequest request, Answer answer) {
   if (answer_page(request, *answer)) return answers_->add("page", 200);
-  const bool names_model = request.path.starts_with(model_path_prefix);
-  const auto found = routes().find(names_model ? "/v1/models/{model}" : request.path);
+  const auto found = routes().find(route_name(request.path));
   if (found == routes().end()) {
     CountedAnswer unrouted(answer, answers_, "other");
     if (find_page_file(request.path)) return reject_method(request, "GET", error_body, unrouted);
-    if (request.method == "OPTIONS" && request.path == "*") return send_methods("GET, HEAD, POST", unrouted);
+    if (request.method == "OPTIONS" && request.path == "*") return send_methods("GET, HEAD, POST, DELETE", unrouted);
     return send_error(unrouted, RequestError(no_such_route(request.path), "", "not_found"),
                       errors_of(is_ollamas(request.path) ? Dialect::ollama : Dialect::openai));
   }
@@ -201,7 +214,9 @@ void Api::handle(HttpRequest request, Answer answer) {
 }
 
 void Api::handle_route(const Route& route, HttpRequest request, Answer answer) {
-  if (request.method != route.method) return reject_method(request, route.method, route.errors(), *answer);
+  if (request.method != route.method && !(route.takes_delete && request.method == "DELETE")) {
+    return reject_method(request, route.methods(), route.errors(), *answer);
+  }
   const bool is_typed = has_json_type(request) || (route.dialect == Dialect::ollama && !is_from_page(request));
   if (request.method == "POST" && !is_typed) {
     return send_error(*answer,
@@ -210,11 +225,15 @@ void Api::handle_route(const Route& route, HttpRequest request, Answer answer) {
                       route.errors());
   }
   if (route.quick) {
-    return guarded(*answer, route.errors(), [&] { (this->*route.handle)({.path = request.path, .body = {}}, answer); });
+    return guarded(*answer, route.errors(), [&] {
+      (this->*route.handle)({.method = request.method, .path = request.path, .query = request.query, .body = {}},
+                            answer);
+    });
   }
   if (draining_) return send_error(*answer, being_shut_down(), route.errors());
   const auto work = std::make_shared<Work>(*this, route, std::move(request), answer);
-  const bool is_long = work->http.body.size() > small_body;
+  // Large bodies wait for each other, also because what is parsed takes several times the memory of its text.
+  const bool is_long = work->http.body.size() > most_brief_bytes;
   if (!work->fits() || !post(work, is_long)) send_error(*answer, cannot_wait(), route.errors());
 }
 
@@ -231,7 +250,11 @@ bool Api::post(const std::shared_ptr<Work>& work, bool is_long) {
 }
 
 void Api::read(Work& work) {
-  work.request = {.path = work.http.path, .has_body = !work.http.body.empty(), .body = {}};
+  work.request = {.method = work.http.method,
+                  .path = work.http.path,
+                  .query = work.http.query,
+                  .has_body = !work.http.body.empty(),
+                  .body = {}};
   const bool expects_body = work.http.method == "POST" && (work.request.has_body || !work.route.may_be_empty);
   if (expects_body) work.request.body = read_request_body(work.http, options_.text);
   work.http = {};
@@ -345,11 +368,48 @@ void Api::completions(const ApiRequest& request, const Answer& answer) {
   complete(request, answer, false);
 }
 
+ResponseRequest Api::response_request(const ApiRequest& request) const {
+  return read_response_request(request.body, defaults_for(request.body), *responses_, options_.text);
+}
+
 void Api::responses(const ApiRequest& given, const Answer& answer) {
   const std::shared_ptr<ServedModel> served = model_of(given.body, answer);
-  ResponseRequest request = read_response_request(given.body, defaults_for(given.body), *responses_, options_.text);
+  ResponseRequest request = response_request(given);
   take_hints()(request.text.hints);
   start_response(served->model, served->engine, std::move(request), take_seeds(), responses_, answer);
+}
+
+void Api::count_response_tokens(const ApiRequest& request, const Answer& answer) {
+  const std::shared_ptr<ServedModel> served = model_of(request.body, answer);
+  send_json(*answer, response_tokens(served->model, response_request(request)));
+}
+
+void Api::one_response(const ApiRequest& request, const Answer& answer) {
+  const std::string id = response_id_of(request.path);
+  if (request.method == "DELETE") {
+    responses_->remove(id);
+    return send_json(*answer, {{"id", id}, {"object", "response"}, {"deleted", true}});
+  }
+  if (("&" + request.query + "&").find("&stream=true&") != std::string::npos) {
+    throw RequestError("stream is true, expected false, because only a response with background can be streamed again",
+                       "stream");
+  }
+  answer->send(200, json_type, responses_->find(id, "response_id").response);
+}
+
+void Api::response_input(const ApiRequest& request, const Answer& answer) {
+  const std::string id = response_id_of(request.path), input = responses_->find(id, "response_id").input;
+  if (input.size() > most_brief_bytes) begin_long_work();
+  send_json(*answer, item_list(parse_chat_json(input, "the stored input"), id, request.query));
+}
+
+void Api::cancel_response(const ApiRequest& request, const Answer&) {
+  const std::string id = response_id_of(request.path);
+  responses_->find(id, "response_id");
+  throw RequestError(fmt::format("response_id is {}, which has ended, expected one with background, which the server "
+                                 "does not have; a response ends when its client closes the connection",
+                                 quote(id)),
+                     "response_id");
 }
 
 ChatJson Api::model_json(const ModelShelf::Listed& model) const {

@@ -89,11 +89,14 @@ class Api {
     bool quick = false;         // answered on the calling thread
     bool may_be_empty = false;  // the body
     Dialect dialect = Dialect::openai;
+    bool takes_delete = false;  // too
 
+    std::string methods() const { return method + (takes_delete ? ", DELETE" : ""); }
     ErrorBody errors() const { return errors_of(dialect); }
   };
   static ErrorBody errors_of(Dialect dialect) { return dialect == Dialect::ollama ? ollama_error_body : error_body; }
   static const std::map<std::string, Route, std::less<>>& routes();
+  static std::string route_name(const std::string& path);
 
   // A request from its arrival until it is prepared: until the engine has its texts, or it is answered.
   class Work;
@@ -106,7 +109,12 @@ class Api {
   void complete(const ApiRequest& request, const Answer& answer, bool chat);
   void chat_completions(const ApiRequest& request, const Answer& answer);
   void completions(const ApiRequest& request, const Answer& answer);
+  ResponseRequest response_request(const ApiRequest& request) const;
   void responses(const ApiRequest& request, const Answer& answer);
+  void count_response_tokens(const ApiRequest& request, const Answer& answer);
+  void one_response(const ApiRequest& request, const Answer& answer);
+  void response_input(const ApiRequest& request, const Answer& answer);
+  void cancel_response(const ApiRequest& request, const Answer& answer);
   void list_models(const ApiRequest& request, const Answer& answer);
   void tokenize(const ApiRequest& request, const Answer& answer);
   void detokenize(const ApiRequest& request, const Answer& answer);

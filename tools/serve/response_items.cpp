@@ -1,13 +1,50 @@
 #include "tools/serve/response_items.h"
 
+#include <fmt/core.h>
+
+#include <algorithm>
+#include <charconv>
+#include <optional>
 #include <utility>
+#include <vector>
 
 #include "tools/openai/answer_body.h"
+#include "tools/openai/body_fields.h"
+#include "tools/openai/request_error.h"
+#include "weights/base/text.h"
 
 namespace minimind {
 namespace {
 
 constexpr std::string_view message_type = "message", thought_type = "reasoning", call_type = "function_call";
+
+// Returns an item as clients may send it with all that it has in a list.
+ChatJson whole_item(const ChatJson& item, const std::string& id) {
+  const std::string given = text_or_empty(item, "type");
+  ChatJson whole{{"type", given.empty() ? message_type : given}, {"id", id}, {"status", "completed"}};
+  if (given == thought_type) whole["summary"] = ChatJson::array();
+  for (const auto& [name, value] : item.items()) {
+    if (!value.is_null()) whole[name] = value;
+  }
+  if (whole["type"] != message_type || !whole["content"].is_string()) return whole;
+  const bool is_answer = whole["role"] == "assistant";
+  ChatJson part{{"type", is_answer ? "output_text" : "input_text"}, {"text", whole["content"]}};
+  if (is_answer) part["annotations"] = ChatJson::array();
+  whole["content"] = ChatJson::array({std::move(part)});
+  return whole;
+}
+
+// Returns a parameter of a query as it was sent: ids and numbers have nothing to decode.
+std::optional<std::string> query_value(std::string_view query, std::string_view name) {
+  while (!query.empty()) {
+    const std::string_view field = query.substr(0, query.find('&'));
+    query.remove_prefix(std::min(query.size(), field.size() + 1));
+    if (field.starts_with(name) && field.substr(name.size()).starts_with('=')) {
+      return std::string(field.substr(name.size() + 1));
+    }
+  }
+  return std::nullopt;
+}
 
 }  // namespace
 
@@ -57,8 +94,8 @@ void ResponseItems::close(std::string_view status) {
   open_.clear();
 }
 
-void ResponseItems::add(const AnswerEvent& piece, ChatJson logprobs) {
-  if (piece.kind == AnswerEvent::Kind::tool_call) return add_call(piece.call);
+void ResponseItems::add(const AnswerEvent& piece, ChatJson logprobs, bool is_cut) {
+  if (piece.kind == AnswerEvent::Kind::tool_call) return add_call(piece.call, is_cut ? "incomplete" : "completed");
   const bool is_thought = piece.kind == AnswerEvent::Kind::thought;
   open(is_thought ? thought_type : message_type);
   text_ += piece.text;
@@ -71,7 +108,7 @@ void ResponseItems::add(const AnswerEvent& piece, ChatJson logprobs) {
 }
 
 // The model's call comes as a whole.
-void ResponseItems::add_call(const ToolCall& call) {
+void ResponseItems::add_call(const ToolCall& call, std::string_view status) {
   close("completed");
   items_.push_back({{"type", call_type},
                     {"id", unique_id("fc_")},
@@ -83,7 +120,7 @@ void ResponseItems::add_call(const ToolCall& call) {
   emit_({{"type", "response.output_item.added"}, {"output_index", items_.size() - 1}, {"item", item}});
   emit_(event("response.function_call_arguments.delta", {{"delta", call.arguments}}, false));
   item["arguments"] = call.arguments;
-  item["status"] = "completed";
+  item["status"] = status;
   emit_(event("response.function_call_arguments.done", {{"name", call.name}, {"arguments", call.arguments}}, false));
   emit_({{"type", "response.output_item.done"}, {"output_index", items_.size() - 1}, {"item", item}});
 }
@@ -93,23 +130,34 @@ void ResponseItems::finish(bool is_cut) {
   close(is_cut ? "incomplete" : "completed");
 }
 
-ChatJson ResponseItems::message(bool is_cut_call) const {
-  ChatJson message{{"role", "assistant"}, {"content", ""}};
-  ChatJson calls = ChatJson::array();
-  for (const ChatJson& item : items_) {
-    if (item["type"] == call_type) {
-      calls.push_back({{"id", item["call_id"]},
-                       {"type", "function"},
-                       {"function", {{"name", item["name"]}, {"arguments", item["arguments"]}}}});
-      continue;
-    }
-    std::string text = item["content"][0]["text"];
-    ChatJson& field = message[item["type"] == thought_type ? "reasoning_content" : "content"];
-    field = field.is_null() ? text : field.get<std::string>() + text;
+ChatJson item_list(ChatJson items, const std::string& response_id, std::string_view query) {
+  for (std::size_t i = 0; i < items.size(); ++i) items[i] = whole_item(items[i], fmt::format("{}_{}", response_id, i));
+  const std::string order = query_value(query, "order").value_or("desc");
+  if (order != "asc" && order != "desc") {
+    throw RequestError(fmt::format("order is {}, expected asc or desc", quote(order)), "order");
   }
-  if (is_cut_call && !calls.empty()) calls.erase(calls.size() - 1);
-  if (!calls.empty()) message["tool_calls"] = std::move(calls);
-  return message;
+  if (order == "desc") std::reverse(items.begin(), items.end());
+  const std::string limit = query_value(query, "limit").value_or("20");
+  std::size_t most = 0;
+  const auto [end, error] = std::from_chars(limit.data(), limit.data() + limit.size(), most);
+  if (error != std::errc() || end != limit.data() + limit.size() || most < 1 || most > 100) {
+    throw RequestError(fmt::format("limit is {}, expected a whole number from 1 to 100", quote(limit)), "limit");
+  }
+  auto first = items.begin();
+  if (const auto after = query_value(query, "after")) {
+    first = std::find_if(first, items.end(), [&](const ChatJson& item) { return item["id"] == *after; });
+    if (first == items.end()) {
+      throw RequestError(fmt::format("after is {}, expected the id of an item of the list", quote(*after)), "after");
+    }
+    ++first;
+  }
+  const auto last = first + static_cast<std::ptrdiff_t>(std::min<std::size_t>(most, items.end() - first));
+  const ChatJson page(std::vector<ChatJson>(first, last));
+  return {{"object", "list"},
+          {"data", page},
+          {"first_id", page.empty() ? ChatJson(nullptr) : page.front()["id"]},
+          {"last_id", page.empty() ? ChatJson(nullptr) : page.back()["id"]},
+          {"has_more", last != items.end()}};
 }
 
 }  // namespace minimind

@@ -18,8 +18,9 @@ class ResponseItems {
   using Emit = std::function<void(ChatJson event)>;
   explicit ResponseItems(Emit emit) : emit_(std::move(emit)) {}
 
-  // Adds a piece of the answer. `logprobs` are those of its tokens, a list.
-  void add(const AnswerEvent& event, ChatJson logprobs);
+  // Adds a piece of the answer. `logprobs` are those of its tokens, a list. `is_cut`: the piece is a call that is
+  // incomplete.
+  void add(const AnswerEvent& event, ChatJson logprobs, bool is_cut);
 
   // Ends the last item, and makes one of an answer without any. `is_cut`: the answer is incomplete.
   void finish(bool is_cut);
@@ -27,13 +28,10 @@ class ResponseItems {
   // The items, after finish().
   const ChatJson& items() const { return items_; }
 
-  // The answer as a message of a chat completion. `is_cut_call`: without the last call, which is incomplete.
-  ChatJson message(bool is_cut_call) const;
-
  private:
   void open(std::string_view type);
   void close(std::string_view status);
-  void add_call(const ToolCall& call);
+  void add_call(const ToolCall& call, std::string_view status);
   ChatJson part() const;
   ChatJson event(std::string_view type, const ChatJson& fields, bool of_part = true) const;
 
@@ -43,5 +41,9 @@ class ResponseItems {
   std::string text_;
   ChatJson logprobs_ = ChatJson::array();
 };
+
+// Returns the page of a response's input that a query asks for by `after`, `limit` and `order`. Items that came without
+// an id have one that is made of the response's. Throws RequestError.
+ChatJson item_list(ChatJson items, const std::string& response_id, std::string_view query);
 
 }  // namespace minimind

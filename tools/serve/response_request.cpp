@@ -93,29 +93,36 @@ class InputReader {
   std::string thought_;  // of the answer that follows
 };
 
-ChatJson read_input(const BodyFields& body, const ResponseStore& store, std::size_t most_text) {
-  ChatJson messages = ChatJson::array();
-  if (const auto previous = body.text("previous_response_id")) {
-    auto stored = store.find(*previous);
-    if (!stored) {
-      throw RequestError(
-          fmt::format("previous_response_id is {}, which the server does not have (any more), expected one of the "
-                      "latest {} responses with store, at most {} MB of them; send the whole conversation as input",
-                      quote(*previous), ResponseStore::most_responses, ResponseStore::most_bytes >> 20),
-          "previous_response_id", "previous_response_not_found");
-    }
-    messages = std::move(*stored);
+// Returns the items of the response that this one continues, and of what it answered. A call that was cut has no
+// result.
+ChatJson items_before(const BodyFields& body, const ResponseStore& store) {
+  const auto previous = body.text("previous_response_id");
+  if (!previous) return ChatJson::array();
+  const StoredResponse stored = store.find(*previous, "previous_response_id");
+  if (stored.bytes() > most_brief_bytes) begin_long_work();
+  ChatJson items = parse_chat_json(stored.input, "the stored input");
+  const ChatJson response = parse_chat_json(stored.response, "the stored response");
+  for (const ChatJson& item : response["output"]) {
+    if (item["type"] != "function_call" || item["status"] == "completed") items.push_back(item);
   }
+  return items;
+}
+
+// Returns the messages of `items` and of the input, which it adds to them.
+ChatJson read_input(const BodyFields& body, std::size_t most_text, ChatJson& items) {
   const ChatJson* const input = body.find("input");
   if (!input) throw RequestError("input is missing, expected a string or items", "input", "missing_required_parameter");
+  const std::size_t before = items.size();
   if (input->is_string()) {
-    messages.push_back({{"role", "user"}, {"content", *input}});
+    items.push_back({{"role", "user"}, {"content", *input}});
   } else if (input->is_array()) {
-    InputReader reader(messages);
-    for (std::size_t i = 0; i < input->size(); ++i) reader.add((*input)[i], i);
+    items.insert(items.end(), input->begin(), input->end());
   } else {
     body.fail("input", "a string or a list of items");
   }
+  ChatJson messages = ChatJson::array();
+  InputReader reader(messages);
+  for (std::size_t i = 0; i < items.size(); ++i) reader.add(items[i], i < before ? i : i - before);
   if (const std::size_t bytes = json_line(messages).size(); bytes > most_text) {
     throw RequestError(fmt::format("the conversation has {} bytes, expected at most {}, the limit of the server's "
                                    "--max-text; start a new one",
@@ -268,38 +275,52 @@ ChatJson settings_of(const ChatJson& body, const Request& text) {
 
 }  // namespace
 
-void ResponseStore::drop_oldest() {
-  const auto oldest = conversations_.find(ids_.front());
-  bytes_ -= oldest->second.size();
-  conversations_.erase(oldest);
-  ids_.pop_front();
+ResponseStore::Responses::const_iterator ResponseStore::place_of(const std::string& id,
+                                                                 const std::string& field) const {
+  const auto found = responses_.find(id);
+  if (found != responses_.end()) return found;
+  throw RequestError(
+      fmt::format("{} is {}, which the server does not have (any more), expected one of the latest {} responses with "
+                  "store, at most {} MB of them; send the whole conversation as input",
+                  field, quote(id), most_responses, most_bytes >> 20),
+      field, field == "previous_response_id" ? "previous_response_not_found" : "not_found");
 }
 
-void ResponseStore::add(const std::string& id, const ChatJson& messages) {
-  std::string json = json_line(messages);
+void ResponseStore::drop(const std::string& id) {
+  const auto found = responses_.find(id);
+  bytes_ -= found->second.bytes();
+  responses_.erase(found);
+}
+
+void ResponseStore::add(const std::string& id, StoredResponse response) {
   const std::lock_guard lock(mutex_);
-  bytes_ += json.size();
+  bytes_ += response.bytes();
   ids_.push_back(id);
-  conversations_.emplace(id, std::move(json));
-  while (ids_.size() > most_responses || bytes_ > most_bytes) drop_oldest();
+  responses_.emplace(id, std::move(response));
+  while (ids_.size() > most_responses || bytes_ > most_bytes) {
+    drop(ids_.front());
+    ids_.pop_front();
+  }
 }
 
-std::optional<ChatJson> ResponseStore::find(const std::string& id) const {
-  std::string json;
-  {
-    const std::lock_guard lock(mutex_);
-    const auto found = conversations_.find(id);
-    if (found == conversations_.end()) return std::nullopt;
-    json = found->second;
-  }
-  return parse_chat_json(json, "the stored response");
+StoredResponse ResponseStore::find(const std::string& id, const std::string& field) const {
+  const std::lock_guard lock(mutex_);
+  return place_of(id, field)->second;
+}
+
+void ResponseStore::remove(const std::string& id) {
+  const std::lock_guard lock(mutex_);
+  drop(place_of(id, "response_id")->first);
+  std::erase(ids_, id);
 }
 
 ResponseRequest read_response_request(const ChatJson& object, const RequestDefaults& defaults,
                                       const ResponseStore& store, std::size_t most_text) {
   const BodyFields body(object);
   ResponseRequest request;
-  request.messages = read_input(body, store, most_text);
+  ChatJson items = items_before(body, store);
+  const ChatJson messages = read_input(body, most_text, items);
+  request.input = json_line(items);
   request.stream = body.flag("stream").value_or(false);
   request.stores = body.flag("store").value_or(true);
   ChatJson chat = ChatJson::object();
@@ -311,7 +332,7 @@ ResponseRequest read_response_request(const ChatJson& object, const RequestDefau
   if (const auto instructions = body.text("instructions")) {
     chat["messages"].push_back({{"role", "system"}, {"content", *instructions}});
   }
-  for (const ChatJson& message : request.messages) chat["messages"].push_back(message);
+  for (const ChatJson& message : messages) chat["messages"].push_back(message);
   body.require("background", false);
   body.require("truncation", "disabled");
   body.take_hints({"max_tool_calls"}, hints);

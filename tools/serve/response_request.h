@@ -5,7 +5,6 @@
 #include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <string>
 
 #include "runtime/chat/chat_json.h"
@@ -14,30 +13,41 @@
 
 namespace minimind {
 
-// The conversations that a response's id stands for, in memory: the latest ones within the limits. Any thread.
+// A response that is kept, as JSON: itself, and the items of its input with all before them.
+struct StoredResponse {
+  std::string response, input;
+
+  std::size_t bytes() const { return response.size() + input.size(); }
+};
+
+// The responses that an id stands for, in memory: the latest ones within the limits. Any thread.
 class ResponseStore {
  public:
   static constexpr std::size_t most_responses = 1000, most_bytes = std::size_t{32} << 20;
 
-  // `messages` are those of a chat completion, with the answer.
-  void add(const std::string& id, const ChatJson& messages);
+  void add(const std::string& id, StoredResponse response);
 
-  // Returns the messages; std::nullopt if they are not there, or not any more.
-  std::optional<ChatJson> find(const std::string& id) const;
+  // Returns the response. Throws RequestError about the field if it is not there, or not any more.
+  StoredResponse find(const std::string& id, const std::string& field) const;
+
+  // Drops it; throws as find() does.
+  void remove(const std::string& id);
 
  private:
-  void drop_oldest();
+  using Responses = std::map<std::string, StoredResponse>;
+  Responses::const_iterator place_of(const std::string& id, const std::string& field) const;
+  void drop(const std::string& id);
 
-  mutable std::mutex mutex_;                          // guards all below
-  std::map<std::string, std::string> conversations_;  // as JSON, by ids
-  std::deque<std::string> ids_;                       // the oldest first
+  mutable std::mutex mutex_;     // guards all below
+  Responses responses_;          // by ids
+  std::deque<std::string> ids_;  // the oldest first
   std::size_t bytes_ = 0;
 };
 
 // The body of a request for a response.
 struct ResponseRequest {
   Request text;
-  ChatJson messages;  // the conversation with this request's input, without its instructions
+  std::string input;  // a list of the items of the conversation with those of this request, without its instructions
   ChatJson settings;  // the fields of the response that repeat the request's
   bool stream = false;
   bool stores = true;

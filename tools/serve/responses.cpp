@@ -16,6 +16,14 @@
 namespace minimind {
 namespace {
 
+TextTask task_of(const TextModel& model, const ResponseRequest& request, std::uint64_t seed, std::time_t now) {
+  try {
+    return std::move(model.tasks(request.text, seed, now).front());
+  } catch (const RequestError& error) {
+    throw response_error(error);
+  }
+}
+
 // The answer to one request, from its text to the last event. Its text calls it from one thread at a time.
 class ResponseAnswer {
  public:
@@ -28,7 +36,8 @@ class ResponseAnswer {
         items_([this](ChatJson event) { emit(std::move(event)); }) {}
 
   static void start(const std::shared_ptr<ResponseAnswer>& own, EngineThread& engine, const TakeSeeds& take_seeds) {
-    own->make_task(take_seeds(1));
+    own->task_ = std::make_shared<const TextTask>(task_of(own->model_, own->request_, take_seeds(1), own->now_));
+    own->reader_.emplace(own->model_, own->task_);
     std::vector<TextJob> jobs;
     jobs.push_back({
         .task = own->task_,
@@ -42,15 +51,6 @@ class ResponseAnswer {
   }
 
  private:
-  void make_task(std::uint64_t seed) {
-    try {
-      task_ = std::make_shared<const TextTask>(std::move(model_.tasks(request_.text, seed, now_).front()));
-    } catch (const RequestError& error) {
-      throw response_error(error);
-    }
-    reader_.emplace(model_, task_);
-  }
-
   // Writes an event of the stream.
   void emit(ChatJson event) {
     if (!request_.stream) return;
@@ -87,12 +87,13 @@ class ResponseAnswer {
     add(reader_->push(piece, scores));
   }
 
-  // The scores are with the first event.
-  void add(const AnswerReader::Piece& piece) {
+  // The scores are with the first event. `has_cut_call`: the last event is a call that is incomplete.
+  void add(const AnswerReader::Piece& piece, bool has_cut_call = false) {
     std::span<const TokenScore> scores = piece.scores;
     for (const AnswerEvent& event : piece.events) {
       const bool has_scores = request_.text.logprobs && !scores.empty();
-      items_.add(event, has_scores ? reader_->logprobs(std::exchange(scores, {}))["content"] : ChatJson::array());
+      items_.add(event, has_scores ? reader_->logprobs(std::exchange(scores, {}))["content"] : ChatJson::array(),
+                 has_cut_call && &event == &piece.events.back());
     }
   }
 
@@ -100,22 +101,17 @@ class ResponseAnswer {
     if (answer_->gone()) return;
     if (error) return fail(response_error(request_error_of(error)));
     begin();
-    add(reader_->finish(generated));
+    const AnswerReader::Piece rest = reader_->finish(generated);
     const bool has_cut_call = reader_->has_cut_call();
+    add(rest, has_cut_call);
     const bool is_cut = has_cut_call || generated.finish_reason == FinishReason::length;
     items_.finish(is_cut);
-    if (request_.stores) store(has_cut_call);
     ChatJson whole = response(is_cut ? "incomplete" : "completed", usage_of(generated));
     if (is_cut) whole["incomplete_details"] = {{"reason", "max_output_tokens"}};
+    if (request_.stores) store_->add(id_, {json_line(whole), request_.input});
     if (!request_.stream) return answer_->send(200, json_type, json_line(whole));
     emit({{"type", is_cut ? "response.incomplete" : "response.completed"}, {"response", std::move(whole)}});
     answer_->finish();
-  }
-
-  void store(bool has_cut_call) const {
-    ChatJson messages = request_.messages;
-    messages.push_back(items_.message(has_cut_call));
-    store_->add(id_, messages);
   }
 
   ChatJson usage_of(const Generated& generated) const {
@@ -158,6 +154,11 @@ void start_response(const TextModel& model, EngineThread& engine, ResponseReques
   const auto response =
       std::make_shared<ResponseAnswer>(model, std::move(request), std::move(store), std::move(answer));
   ResponseAnswer::start(response, engine, take_seeds);
+}
+
+ChatJson response_tokens(const TextModel& model, const ResponseRequest& request) {
+  return {{"object", "response.input_tokens"},
+          {"input_tokens", task_of(model, request, 0, std::time(nullptr)).prompt.size()}};
 }
 
 }  // namespace minimind

@@ -134,7 +134,7 @@ TEST(HttpAccess, AnswersPreflights) {
   HttpHeaders headers;
   EXPECT_FALSE(ask("https://example.org", headers));
   EXPECT_EQ(field_value(headers, "Access-Control-Allow-Headers"), "authorization, x-stainless-os");
-  EXPECT_EQ(field_value(headers, "Access-Control-Allow-Methods"), "GET, HEAD, POST");
+  EXPECT_EQ(field_value(headers, "Access-Control-Allow-Methods"), "GET, HEAD, POST, DELETE");
   headers.clear();
   EXPECT_EQ(ask("https://evil.example", headers)->status, 403);
   EXPECT_EQ(field_value(headers, "Access-Control-Allow-Headers"), "none");

@@ -459,7 +459,7 @@ TEST(HttpServer, ChecksHostKeyAndOrigin) {
   const std::string question = "OPTIONS /echo HTTP/1.1\r\nHost: localhost\r\nAccess-Control-Request-Method: POST\r\n";
   const HttpReply preflight = server.ask(question + "Origin: https://example.org\r\n\r\n");
   EXPECT_EQ(preflight.status, 204);
-  EXPECT_EQ(preflight.headers.at("Access-Control-Allow-Methods"), "GET, HEAD, POST");
+  EXPECT_EQ(preflight.headers.at("Access-Control-Allow-Methods"), "GET, HEAD, POST, DELETE");
   EXPECT_EQ(server.ask(question + "Origin: https://evil.example\r\n\r\n").status, 403);
 }
 

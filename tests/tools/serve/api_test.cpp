@@ -681,18 +681,113 @@ TEST_F(ApiTest, AResponseHasThoughtsInTheirOwnItem) {
 
 TEST(ResponseStoreTest, KeepsTheLatestConversations) {
   ResponseStore store;
-  const Json large = Json::array({std::string(ResponseStore::most_bytes / 4, 'a')});
-  for (const char* const id : {"a", "b", "c"}) store.add(id, large);
-  EXPECT_EQ(store.find("a"), large);
+  const auto has = [&](const std::string& id) {
+    try {
+      store.find(id, "response_id");
+      return true;
+    } catch (const RequestError& error) {
+      EXPECT_EQ(error.status(), 404);
+      return false;
+    }
+  };
+  const StoredResponse large{std::string(ResponseStore::most_bytes / 8 * 3, 'a'), std::string(1000, 'b')};
+  store.add("a", large);
+  store.add("b", large);
+  EXPECT_EQ(store.find("a", "").response, large.response);
+  EXPECT_EQ(store.find("a", "").input, large.input);
+  store.add("c", large);
+  EXPECT_FALSE(has("a"));
+  EXPECT_TRUE(has("b"));
+  store.remove("b");
   store.add("d", large);
-  EXPECT_FALSE(store.find("a").has_value());
-  EXPECT_TRUE(store.find("b").has_value());
-  for (std::size_t i = 0; i < ResponseStore::most_responses; ++i) store.add(std::to_string(i), Json::array());
-  EXPECT_FALSE(store.find("d").has_value());
-  EXPECT_TRUE(store.find("0").has_value());
-  store.add("too large", Json::array({std::string(ResponseStore::most_bytes, 'a')}));
-  EXPECT_FALSE(store.find("too large").has_value());
-  EXPECT_FALSE(store.find("nothing").has_value());
+  EXPECT_TRUE(has("c")) << "what is removed takes no room";
+  EXPECT_FALSE(has("b"));
+  EXPECT_THROW(store.remove("b"), RequestError);
+  for (std::size_t i = 0; i < ResponseStore::most_responses; ++i) store.add(std::to_string(i), {"", ""});
+  EXPECT_FALSE(has("d"));
+  EXPECT_TRUE(has("0"));
+  store.add("too large", {"", std::string(ResponseStore::most_bytes + 1, 'a')});
+  EXPECT_FALSE(has("too large"));
+}
+
+TEST(ResponseStoreTest, ALargeConversationIsContinuedByLongWork) {
+  ResponseStore store;
+  const std::string text(most_brief_bytes, 'a');
+  store.add("resp_a", {R"({"output": []})", Json{{{"role", "user"}, {"content", text}}}.dump()});
+  const Json body{{"input", "b"}, {"previous_response_id", "resp_a"}};
+  EXPECT_GT(read_response_request(body, {}, store, 2 * text.size()).input.size(), text.size());
+  const BriefWork brief;
+  EXPECT_THROW(read_response_request(body, {}, store, 2 * text.size()), LongWork);
+}
+
+TEST_F(ApiTest, KeepsAResponseUntilItIsDeleted) {
+  const Json first = post_and_wait("/v1/responses", {{"input", "a"}})->json();
+  const Json whole =
+      post_and_wait("/v1/responses", {{"input", "b"}, {"previous_response_id", first["id"]}, {"stream", false}})
+          ->json();
+  const std::string path = "/v1/responses/" + whole["id"].get<std::string>();
+  EXPECT_EQ(get(path)->json(), whole);
+  const auto with_query = [&](const std::string& where, const std::string& query) {
+    auto answer = std::make_shared<FakeAnswer>();
+    api.handle({.method = "GET", .path = where, .query = query, .headers = {}, .body = ""}, answer);
+    EXPECT_TRUE(answer->wait());
+    return answer;
+  };
+  EXPECT_EQ(with_query(path, "include=x&stream=true")->status(), 400);
+  const Json cancelled = post_and_wait(path + "/cancel", Json::object())->json();
+  EXPECT_EQ(cancelled["error"]["param"], "response_id") << cancelled;
+
+  const Json items = with_query(path + "/input_items", "order=asc")->json();
+  ASSERT_EQ(items["data"].size(), 3u) << items;
+  EXPECT_EQ(items["data"][0]["content"], Json::parse(R"([{"type": "input_text", "text": "a"}])"));
+  EXPECT_EQ(items["data"][1], first["output"][0]);
+  EXPECT_EQ(items["data"][2]["content"][0]["text"], "b");
+  EXPECT_EQ(items["has_more"], false);
+  const Json last = with_query(path + "/input_items", "limit=1")->json();
+  ASSERT_EQ(last["data"].size(), 1u) << last;
+  EXPECT_EQ(last["data"][0], items["data"][2]);
+  EXPECT_EQ(last["has_more"], true);
+  const std::string after = last["last_id"];
+  EXPECT_EQ(with_query(path + "/input_items", "after=" + after)->json()["data"],
+            Json::array({items["data"][1], items["data"][0]}));
+  for (const char* const query : {"limit=0", "limit=101", "limit=a", "order=up", "after=nothing"}) {
+    EXPECT_EQ(with_query(path + "/input_items", query)->status(), 400) << query;
+  }
+
+  auto deleted = std::make_shared<FakeAnswer>();
+  api.handle({.method = "DELETE", .path = path, .query = "", .headers = {}, .body = ""}, deleted);
+  ASSERT_TRUE(deleted->wait());
+  EXPECT_EQ(deleted->json(), (Json{{"id", whole["id"]}, {"object", "response"}, {"deleted", true}}));
+  for (const char* const more : {"", "/input_items"}) EXPECT_EQ(get(path + more)->status(), 404) << more;
+  EXPECT_EQ(get("/v1/responses/" + first["id"].get<std::string>())->status(), 200) << "the other one stays";
+}
+
+TEST_F(ApiTest, AResponseGoesOnAfterACallThatWasCut) {
+  const Json tool = Json::parse(R"({"type": "function", "name": "weather", "parameters": {"type": "object",
+      "properties": {"city": {"type": "string", "minLength": 60}}, "required": ["city"]}})");
+  const Json cut =
+      post_and_wait("/v1/responses",
+                    {{"input", "a"}, {"tools", {tool}}, {"tool_choice", "required"}, {"max_output_tokens", 20}})
+          ->json();
+  ASSERT_EQ(cut["output"].back()["type"], "function_call") << cut;
+  EXPECT_EQ(cut["output"].back()["status"], "incomplete") << cut;
+  const auto next = post_and_wait("/v1/responses", {{"input", "b"}, {"previous_response_id", cut["id"]}});
+  EXPECT_EQ(next->status(), 200) << next->body();
+}
+
+TEST_F(ApiTest, CountsTheTokensOfAResponsesInput) {
+  const Json body{{"input", "江上"}, {"instructions", "s"}};
+  const Json counted = post_and_wait("/v1/responses/input_tokens", body)->json();
+  EXPECT_EQ(counted["object"], "response.input_tokens") << counted;
+  EXPECT_EQ(counted["input_tokens"], post_and_wait("/v1/responses", body)->json()["usage"]["input_tokens"]);
+  EXPECT_EQ(post_and_wait("/v1/responses/input_tokens", {{"input", 1}})->json()["error"]["param"], "input");
+}
+
+TEST_F(ApiTest, RefusesAChatTemplateOfAClient) {
+  const Json error = chat({{"chat_template", "{{ messages }}"}})->json()["error"];
+  EXPECT_EQ(error["param"], "chat_template") << error;
+  EXPECT_NE(error["message"].get<std::string>().find("--template"), std::string::npos) << error;
+  EXPECT_EQ(chat({{"chat_template", nullptr}, {"max_tokens", 1}})->status(), 200);
 }
 
 TEST_F(ApiTest, ListsTheModelForOllama) {
@@ -1061,19 +1156,23 @@ TEST_F(ApiTest, NamesFieldsThatChangeNothingOnce) {
   std::vector<std::string> notices;
   own.notice = [&](const std::string& field) { notices.push_back(field); };
   Api api_with_notices(models, std::move(own));
-  const Json hints{{"cache_prompt", true}, {"priority", 3}, {"verbosity", "high"}, {"user", "u"}};
+  const Json hints{{"cache_prompt", true},
+                   {"priority", 3},
+                   {"verbosity", "high"},
+                   {"user", "u"},
+                   {"guided_decoding_backend", "xgrammar"}};
   const Json body = Json{{"prompt", "a"}, {"max_tokens", 1}} | hints;
   for (int i = 0; i < 2; ++i) {
     const auto answer = post_to(api_with_notices, "/v1/completions", body.dump());
     ASSERT_TRUE(answer->wait());
     EXPECT_EQ(answer->status(), 200) << answer->body();
   }
-  EXPECT_EQ(notices, (std::vector<std::string>{"verbosity", "cache_prompt", "priority"}));
+  EXPECT_EQ(notices, (std::vector<std::string>{"verbosity", "cache_prompt", "priority", "guided_decoding_backend"}));
   EXPECT_TRUE(post_to(api_with_notices, "/api/generate",
                       R"({"model": "m", "prompt": "", "keep_alive": "5m", "options": {"num_gpu": 1}})")
                   ->wait());
-  EXPECT_EQ(notices.size(), 5u);
-  EXPECT_EQ(notices[3], "options.num_gpu");
+  EXPECT_EQ(notices.size(), 6u);
+  EXPECT_EQ(notices[4], "options.num_gpu");
 }
 
 TEST_F(ApiTest, NoEndTokenComesBeforeTheLeastTokens) {
@@ -1113,6 +1212,7 @@ TEST_F(ApiTest, GivesTheTokensAndScoresOfThePrompt) {
   const Json fields{
       {"return_token_ids", true}, {"prompt_logprobs", 2}, {"logprobs", 1}, {"max_tokens", 3}, {"temperature", 0}};
   const Json choice = complete(fields)->json()["choices"][0];
+  const Json all = complete(fields | Json{{"prompt_logprobs", 20}})->json()["choices"][0];
   const Json echoed = complete({{"echo", true}, {"logprobs", 1}, {"max_tokens", 3}, {"temperature", 0}})
                           ->json()["choices"][0]["logprobs"];
   EXPECT_EQ(choice["prompt_token_ids"], prompt);
@@ -1122,7 +1222,13 @@ TEST_F(ApiTest, GivesTheTokensAndScoresOfThePrompt) {
   for (std::size_t i = 1; i < prompt.size(); ++i) {
     const Json& tokens = choice["prompt_logprobs"][i];
     EXPECT_GE(tokens.size(), 2u);
-    EXPECT_EQ(tokens.begin().value()["rank"], 1);
+    for (const auto& [id, token] : tokens.items()) {
+      const double own = token["logprob"];
+      const auto is_likelier = [&](const Json& other) { return other["logprob"] > own; };
+      const auto before = static_cast<std::size_t>(std::ranges::count_if(all["prompt_logprobs"][i], is_likelier));
+      if (before == 20) EXPECT_GT(token["rank"], 20) << id << " is less likely than all alternatives";
+      if (before < 20) EXPECT_EQ(token["rank"], before + 1) << id;
+    }
     EXPECT_EQ(tokens[prompt[i].dump()]["logprob"], echoed["token_logprobs"][i]);
     EXPECT_EQ(tokens[prompt[i].dump()]["decoded_token"], echoed["tokens"][i]);
   }
@@ -1701,8 +1807,9 @@ TEST_F(ApiTest, GivesLogProbabilitiesInOllamasWay) {
 }
 
 TEST_F(ApiTest, SaysWhyItHasNoRouteForWhatTheModelCannotDo) {
-  for (const char* const path : {"/v1/embeddings", "/v1/rerank", "/v1/images/generations", "/v1/audio/speech",
-                                 "/v1/files", "/api/embed", "/api/pull"}) {
+  for (const char* const path :
+       {"/v1/embeddings", "/v1/rerank", "/v1/images/generations", "/v1/audio/speech", "/v1/files",
+        "/v1/responses/compact", "/v1/conversations", "/api/embed", "/api/pull"}) {
     const auto answer = post_and_wait(path, {{"model", "minimind"}});
     EXPECT_EQ(answer->status(), 404) << path;
     const Json error = answer->json()["error"];
@@ -2290,7 +2397,7 @@ TEST_F(ApiTest, NamesTheMethodsOfEveryPath) {
     EXPECT_EQ(ask("PUT", path), "405 GET, HEAD, OPTIONS") << path;
   }
   EXPECT_EQ(ask("OPTIONS", "/v1/chat/completions"), "204 POST, OPTIONS");
-  EXPECT_EQ(ask("OPTIONS", "*"), "204 GET, HEAD, POST, OPTIONS");
+  EXPECT_EQ(ask("OPTIONS", "*"), "204 GET, HEAD, POST, DELETE, OPTIONS");
   EXPECT_EQ(ask("OPTIONS", "/nowhere"), "404 ");
 }
 

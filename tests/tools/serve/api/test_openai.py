@@ -199,6 +199,22 @@ class OpenAiTest(unittest.TestCase):
         self.assertEqual(next_one.previous_response_id, response.id)
         self.assertTrue(next_one.output_text)
 
+    def test_keeps_responses_until_they_are_deleted(self):
+        first = self.respond()
+        second = self.respond(input='再来', previous_response_id=first.id)
+        self.assertEqual(self.client.responses.retrieve(second.id), second)
+        items = self.client.responses.input_items
+        self.assertEqual([item.content[0].text for item in items.list(second.id, order='asc')],
+                         [QUESTION[0]['content'], first.output_text, '再来'])
+        self.assertEqual(len(list(items.list(second.id, limit=1))), 3)
+        counted = self.client.responses.input_tokens.count(input='再来', previous_response_id=first.id)
+        self.assertEqual(counted.input_tokens, second.usage.input_tokens)
+        with self.assertRaises(openai.BadRequestError):
+            self.client.responses.cancel(second.id)
+        self.client.responses.delete(second.id)
+        with self.assertRaises(openai.NotFoundError):
+            self.client.responses.retrieve(second.id)
+
     def test_responses_call_functions_and_keep_to_a_format(self):
         tool = {'type': 'function', 'name': 'weather', 'strict': True, 'description': 'w',
                 'parameters': {'type': 'object', 'properties': {'city': {'enum': ['北京', '上海']}}, 'required': ['city'],
