@@ -29,6 +29,7 @@ ROOT = HERE.parent.parent
 OURS, LLAMA = "minimind", "llama.cpp"
 FIRST_TOKEN_ID, VOCABULARY = 300, 6400  # without special tokens and single bytes
 SHORT, PREFIX = 24, 1000
+PREFIXES = {"short": 0, "prefix": PREFIX}
 TICKS = os.sysconf("SC_CLK_TCK")
 MOST_DISTURBED = 0.04  # of the processor time of a test, by other programs
 LONGEST_WAIT = 60  # seconds, for other programs to end
@@ -133,7 +134,8 @@ def measure(server: Server, options: argparse.Namespace, turn: int) -> dict[str,
     rng = random.Random(turn)
     load.run(server.port, "/v1/completions", bodies(rng, 0, 2, 1, 16))
     reports = {}
-    for kind, prefix in (("short", 0), ("prefix", PREFIX)):
+    for kind in options.prompts:
+        prefix = PREFIXES[kind]
         for clients in options.clients:
             requests = bodies(rng, prefix, clients, options.requests, options.tokens)
             answers = undisturbed(server, requests)
@@ -263,6 +265,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--program", type=Path, default=ROOT / "minimind")
     parser.add_argument("--threads", type=int, default=len(os.sched_getaffinity(0)))
     parser.add_argument("--clients", type=counts, default=[1, 4, 8, 16])
+    parser.add_argument("--prompts", nargs="+", choices=PREFIXES, default=list(PREFIXES))
     parser.add_argument("--requests", type=int, default=2, help="of each client in a test")
     parser.add_argument("--tokens", type=int, default=96, help="of each answer")
     parser.add_argument("--rounds", type=int, default=3)
