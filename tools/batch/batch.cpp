@@ -197,7 +197,7 @@ class BatchRun {
     read_answer(answer, open.tasks[text], tool_call_count(open.request.messages) + 1);
     if (++open.ended < open.tasks.size()) return;  // never all of a request of which one has failed
     results_.add(open.index,
-                 response_line(open.id, model_, open.request, open.tasks.front(), open.answers, std::time(nullptr)),
+                 response_line(open.id, model_, open.request, open.tasks.front(), open.answers, requests_.written()),
                  false);
   }
 

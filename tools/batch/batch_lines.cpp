@@ -74,8 +74,8 @@ ParsedLine parse_request(std::string_view line, const RequestDefaults& defaults)
 }
 
 std::string response_line(const LineId& id, const TextModel& model, const Request& request, const TextTask& task,
-                          const std::vector<TextAnswer>& answers, std::time_t now) {
-  Usage usage{.prompt_tokens = task.prompt.size(), .cached_tokens = answers.front().generated.prompt_tokens_reused};
+                          const std::vector<TextAnswer>& answers, std::time_t created) {
+  Usage usage{.prompt_tokens = task.prompt.size()};
   std::vector<const Generated*> texts;
   for (const TextAnswer& answer : answers) {
     usage.completion_tokens += answer.generated.tokens.size();
@@ -87,7 +87,8 @@ std::string response_line(const LineId& id, const TextModel& model, const Reques
     choices.push_back(choice_json(model, request, task, answers[text], choices.size()));
   }
   ChatJson answer = answer_json(fmt::format("{}{}", id_prefix_of(request), id.number), model.names().front(), request,
-                                std::move(choices), usage, now);
+                                std::move(choices), usage, created);
+  answer["usage"].erase("prompt_tokens_details");  // which depend on the texts that were written at the same time
   if (request.chat) add_prompt_facts(answer, model, request, task, answers.front().generated);
   return line_of(id, 200, std::move(answer));
 }

@@ -36,9 +36,10 @@ struct ParsedLine {
 ParsedLine parse_request(std::string_view line, const RequestDefaults& defaults);
 
 // The result of a request as a line of OpenAI's batch output, with a chat.completion or a text_completion as its body.
-// `answers` are those of all texts of the request, whose tasks are equal except for their seeds.
+// `answers` are those of all texts of the request, whose tasks are equal except for their seeds. Equal requests have
+// equal lines if they were `created` at the same time.
 std::string response_line(const LineId& id, const TextModel& model, const Request& request, const TextTask& task,
-                          const std::vector<TextAnswer>& answers, std::time_t now);
+                          const std::vector<TextAnswer>& answers, std::time_t created);
 
 // The error of a request as a line of OpenAI's error file.
 std::string error_line(const LineId& id, const RequestError& error);

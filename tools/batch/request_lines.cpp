@@ -1,6 +1,7 @@
 #include "tools/batch/request_lines.h"
 
 #include <fmt/core.h>
+#include <sys/stat.h>
 #include <unistd.h>
 
 #include <cerrno>
@@ -27,6 +28,7 @@ RequestLines::RequestLines(std::string path, std::size_t first_line, std::size_t
   std::error_code failed;
   if (fs::is_regular_file(path_, failed)) {
     file_.open(path_, std::ios::in | std::ios::binary);
+    if (struct stat status{}; ::stat(path_.c_str(), &status) == 0) written_ = status.st_mtime;
     if (!file_) throw Error(fmt::format("{}: cannot be read: {}", path_, std::strerror(errno)));
   } else {
     copy_to_temporary_file(largest_pipe);

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <cstddef>
+#include <ctime>
 #include <fstream>
 #include <optional>
 #include <string>
@@ -30,6 +31,9 @@ class RequestLines {
   // The number of requests. Empty lines are none.
   std::size_t size() const { return size_; }
 
+  // When the requests were written: the time of the file, or that of reading a pipe.
+  std::time_t written() const { return written_; }
+
   // Reads the next request; std::nullopt after the last. Throws Error if the file has lost requests since it was
   // opened.
   std::optional<RequestLine> next();
@@ -43,6 +47,7 @@ class RequestLines {
 
   std::string path_;
   std::size_t first_line_;
+  std::time_t written_ = std::time(nullptr);
   std::fstream file_;
   std::size_t size_ = 0;
   RequestLine line_;  // the last one read, with the index of the next one

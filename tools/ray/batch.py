@@ -22,7 +22,7 @@ PARTS_PER_WORKER = 4  # that may wait for an earlier one, whose results are writ
 
 
 @ray.remote(max_retries=10)
-def answer_part(requests: bytes, first_line: int, options: Sequence[str]) -> Tuple[bytes, bytes]:
+def answer_part(requests: bytes, first_line: int, written: float, options: Sequence[str]) -> Tuple[bytes, bytes]:
     """The lines of results and of errors for a part of the input, which starts at this line of the whole."""
     from minimind_cpp import run
 
@@ -30,6 +30,7 @@ def answer_part(requests: bytes, first_line: int, options: Sequence[str]) -> Tup
         source, results, errors = (os.path.join(folder, name) for name in ("in", "results", "errors"))
         with open(source, "wb") as file:
             file.write(requests)
+        os.utime(source, (written, written))  # which is `created` of the results
         run("batch", source, "-q", "-o", results, "--errors", errors, "--first-line", str(first_line), *options)
         return read(results), read(errors)
 
@@ -64,6 +65,7 @@ def answer(path: str, options: Sequence[str], *, workers: int, threads: int, row
     """The lines of results and of errors of each part, in the order of the input."""
     task = answer_part.options(num_cpus=threads)
     arguments = [*options, "--threads", str(threads)]
+    written_at = os.path.getmtime(path)
     parts = enumerate(parts_of(path, rows))
     running: Dict[ray.ObjectRef, int] = {}
     answered: Dict[int, Tuple[bytes, bytes]] = {}
@@ -73,7 +75,7 @@ def answer(path: str, options: Sequence[str], *, workers: int, threads: int, row
             index, part = next(parts, (None, None))
             if index is None:
                 break
-            running[task.remote(*part, arguments)] = index
+            running[task.remote(*part, written_at, arguments)] = index
             started += 1
         if not running:
             return
