@@ -43,6 +43,11 @@ class ChatTemplate {
   // Returns our own template for a checkpoint without one: its output is that of MiniMind's training for the family.
   static ChatTemplate of_family(Family family, SpecialTokens special_tokens);
 
+  // Returns a template of another source with the special tokens of this.
+  ChatTemplate with_source(std::string_view source, std::string name) const {
+    return {source, std::move(name), special_tokens_};
+  }
+
   // Returns the prompt of transformers. The template's variables are messages, tools, documents (none),
   // add_generation_prompt, the special tokens and `variables`, which take precedence over special tokens of the same
   // name. Throws Error as JinjaTemplate::render does. What comes from strings of the input is marked, as

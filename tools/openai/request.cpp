@@ -50,10 +50,10 @@ void read_parameters(const BodyFields& body, Request& request) {
 }
 
 // As vLLM has them.
-void read_prompt_facts(const BodyFields& body, Request& request) {
+void read_prompt_facts(const BodyFields& body, Request& request, const RequestDefaults& defaults) {
   request.return_tokens = body.flag("return_token_ids").value_or(false);
   request.tokens_as_ids = body.flag("return_tokens_as_token_ids").value_or(false);
-  if (const auto top = body.whole("prompt_logprobs", 0, most_top_logprobs)) request.prompt_logprobs = *top;
+  if (const auto top = body.whole("prompt_logprobs", 0, defaults.most_logprobs)) request.prompt_logprobs = *top;
 }
 
 void read_thinking(const BodyFields& body, Request& request) {
@@ -98,7 +98,19 @@ void read_continuation(const BodyFields& body, Request& request) {
   }
 }
 
-void read_chat(const BodyFields& body, Request& request) {
+// A template is a program, which vLLM takes of trusted clients alone, too.
+void read_template(const BodyFields& body, Request& request, const RequestDefaults& defaults) {
+  const auto source = body.text("chat_template");
+  if (!source) return;
+  if (!defaults.trusts_templates) {
+    throw RequestError(
+        "chat_template is a program, expected none unless the server was started with --trust-request-chat-template",
+        "chat_template");
+  }
+  request.chat_template = *source;
+}
+
+void read_chat(const BodyFields& body, Request& request, const RequestDefaults& defaults) {
   const ChatJson* const messages = body.find("messages");
   if (!messages)
     throw RequestError("messages is missing, expected a list of messages", "messages", "missing_required_parameter");
@@ -122,7 +134,8 @@ void read_chat(const BodyFields& body, Request& request) {
     request.plain_content = *plain;
   }
   const bool wants_logprobs = body.flag("logprobs").value_or(false);
-  const auto top = body.whole("top_logprobs", 0, most_top_logprobs);
+  read_template(body, request, defaults);
+  const auto top = body.whole("top_logprobs", 0, defaults.most_logprobs);
   if (top && !wants_logprobs) {
     throw RequestError("top_logprobs requires logprobs, but logprobs is not true", "top_logprobs");
   }
@@ -130,9 +143,6 @@ void read_chat(const BodyFields& body, Request& request) {
   body.require("modalities", ChatJson::array({"text"}));
   for (const char* const name : {"echo", "add_special_tokens"}) body.require(name, false);
   body.require("best_of", 1);
-  if (body.find("chat_template")) {
-    body.fail("chat_template", "none, because the server runs no template of a client; its operator has --template");
-  }
   body.object("prediction");  // predicted text changes the speed only
 }
 
@@ -155,7 +165,7 @@ void read_completion(const BodyFields& body, Request& request, const RequestDefa
   }
   request.echo = body.flag("echo").value_or(false);
   body.require("add_special_tokens", true);
-  if (const auto top = body.whole("logprobs", 0, most_top_logprobs)) request.logprobs = *top;
+  if (const auto top = body.whole("logprobs", 0, defaults.most_logprobs)) request.logprobs = *top;
   require_no_suffix(body);
 }
 
@@ -318,8 +328,8 @@ Request read_request(const ChatJson& object, bool chat, const RequestDefaults& d
   read_ends(body, Dialect::openai, request);
   read_penalty_range(body, request);
   require_no_other_sampling(body);
-  read_prompt_facts(body, request);
-  chat ? read_chat(body, request) : read_completion(body, request, defaults);
+  read_prompt_facts(body, request, defaults);
+  chat ? read_chat(body, request, defaults) : read_completion(body, request, defaults);
   TextConstraint constraint = read_constraint(body, chat, {std::move(request.grammar), request.grammar_param});
   request.grammar = std::move(constraint.grammar);
   request.grammar_param = std::move(constraint.field);

@@ -23,11 +23,13 @@ inline constexpr std::size_t most_top_logprobs = 20;
 
 // What a request leaves open, and what it may ask for.
 struct RequestDefaults {
-  GenerationParameters parameters;         // without a seed
-  std::shared_ptr<const Grammar> grammar;  // null: none
-  std::vector<std::string> model_names;    // that a request may ask for; empty: any
-  bool one_prompt = false;                 // rejects several prompts and stream
-  bool plain_content = false;              // of every chat
+  GenerationParameters parameters;                // without a seed
+  std::shared_ptr<const Grammar> grammar;         // null: none
+  std::vector<std::string> model_names;           // that a request may ask for; empty: any
+  bool one_prompt = false;                        // rejects several prompts and stream
+  bool plain_content = false;                     // of every chat
+  std::size_t most_logprobs = most_top_logprobs;  // alternatives to a token
+  bool trusts_templates = false;                  // chats may have chat templates
 };
 
 // A prompt of a completion.
@@ -48,6 +50,7 @@ struct Request : GenerationParameters {
   bool continues = false;                         // of a chat: the last message, an answer, is to be continued
   std::optional<bool> think{};                    // of a chat
   bool plain_content = false;                     // of a chat: see ConversationOptions
+  std::string chat_template{};                    // of a chat: Jinja source; empty: that of the model
   std::vector<TextPrompt> prompts{};              // of a completion
   bool echo = false;                              // of a completion: the text starts with the prompt
   std::optional<std::size_t> context{};      // positions for prompt and answer; std::nullopt: all that the model has
@@ -96,9 +99,9 @@ void require_no_other_sampling(const BodyFields& body);
 // frequency_penalty, logit_bias, tools, tool_choice, parallel_tool_calls, response_format, reasoning_effort, logprobs,
 // top_logprobs, echo, n, best_of, stream, stream_options; and top_k, min_p, typical_p, repeat_penalty, dry_*, the
 // fields of read_constraint(), ignore_eos, stop_token_ids, min_tokens, prompt_logprobs, return_token_ids,
-// return_tokens_as_token_ids, plain_content, open_thinking and enable_thinking, also in chat_template_kwargs. Fields
-// that change nothing, such as `user`, `store` and `metadata`, are accepted. Throws RequestError for anything else and
-// for values of another type or out of range, naming the field.
+// return_tokens_as_token_ids, plain_content, chat_template, open_thinking and enable_thinking, also in
+// chat_template_kwargs. Fields that change nothing, such as `user`, `store` and `metadata`, are accepted. Throws
+// RequestError for anything else and for values of another type or out of range, naming the field.
 Request read_request(const ChatJson& body, bool chat, const RequestDefaults& defaults);
 
 }  // namespace minimind

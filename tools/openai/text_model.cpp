@@ -107,11 +107,17 @@ bool TextModel::minds_tools() const {
 
 MarkedText TextModel::chat_prompt(const Request& request, std::time_t now) const {
   PromptSettings settings{.tools = request.tools, .think = request.think, .now = now};
-  if (!request.continues) return render_prompt(*llm_.chat_template, settings, request.messages, true);
+  std::optional<ChatTemplate> own;
+  if (!request.chat_template.empty()) {
+    own =
+        about("chat_template", [&] { return llm_.chat_template->with_source(request.chat_template, "chat_template"); });
+  }
+  const ChatTemplate& chat_template = own ? *own : *llm_.chat_template;
+  if (!request.continues) return render_prompt(chat_template, settings, request.messages, true);
   const Message& answer = request.messages.back();
   settings.think = answer.reasoning.has_value();
   MarkedText prompt =
-      render_prompt(*llm_.chat_template, settings, {request.messages.begin(), request.messages.end() - 1}, true);
+      render_prompt(chat_template, settings, {request.messages.begin(), request.messages.end() - 1}, true);
   if (answer.reasoning) {
     if (think_state(prompt.bytes) != ThinkState::open) {
       throw RequestError("the chat template has no thoughts, so that one cannot be continued",

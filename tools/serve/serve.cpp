@@ -39,6 +39,8 @@ struct ServeCommand : GenerationArguments {
   std::size_t queue = 128;
   std::size_t models_memory_mb = 2000;
   std::size_t text_kb = 512;
+  std::size_t most_logprobs = most_top_logprobs;
+  bool trusts_templates = false;
   std::size_t stuck_seconds = 30;
   std::vector<std::string> weights_folders;
   bool inside = false;
@@ -143,6 +145,8 @@ ApiOptions api_options(const ServeCommand& command) {
   RequestDefaults defaults = defaults_of(command);
   defaults.parameters.seed.reset();  // Api gives them
   defaults.plain_content = command.plain_content;
+  defaults.most_logprobs = command.most_logprobs;
+  defaults.trusts_templates = command.trusts_templates;
   return {.defaults = std::move(defaults),
           .seed = command.sampling.given.seed,
           .requests = command.parallel.texts + command.queue,
@@ -247,6 +251,15 @@ void add_work_options(CommandOptions& command, ServeCommand& options) {
                             "单个请求的文本上限，单位 KB：提示词、消息、工具和 schema 合计；超出返回 413"))
       ->capture_default_str()
       ->transform(whole_number(1, 4 * 1024 * 1024));
+  command
+      .add_option("--max-logprobs", options.most_logprobs, server_group, "N",
+                  bilingual("most alternatives to a token that logprobs and prompt_logprobs may ask for",
+                            "logprobs 和 prompt_logprobs 可请求的每个词元的备选项上限"))
+      ->capture_default_str()
+      ->transform(whole_number(0, largest_whole));
+  command.add_flag("--trust-request-chat-template", options.trusts_templates, server_group,
+                   bilingual("let requests have a chat_template of their own, which is a program",
+                             "允许请求自带 chat_template，它是一段程序"));
   command
       .add_option("--stuck-after", options.stuck_seconds, server_group, "SECONDS",
                   bilingual("time without any progress after which /health says that the server is stuck",

@@ -783,13 +783,6 @@ TEST_F(ApiTest, CountsTheTokensOfAResponsesInput) {
   EXPECT_EQ(post_and_wait("/v1/responses/input_tokens", {{"input", 1}})->json()["error"]["param"], "input");
 }
 
-TEST_F(ApiTest, RefusesAChatTemplateOfAClient) {
-  const Json error = chat({{"chat_template", "{{ messages }}"}})->json()["error"];
-  EXPECT_EQ(error["param"], "chat_template") << error;
-  EXPECT_NE(error["message"].get<std::string>().find("--template"), std::string::npos) << error;
-  EXPECT_EQ(chat({{"chat_template", nullptr}, {"max_tokens", 1}})->status(), 200);
-}
-
 TEST_F(ApiTest, ListsTheModelForOllama) {
   const Json tags = get("/api/tags")->json()["models"];
   ASSERT_EQ(tags.size(), 1u);
@@ -1237,6 +1230,33 @@ TEST_F(ApiTest, GivesTheTokensAndScoresOfThePrompt) {
   EXPECT_EQ(whole_chat["prompt_token_ids"].size(), whole_chat["usage"]["prompt_tokens"]);
   EXPECT_EQ(whole_chat["prompt_logprobs"].size(), whole_chat["usage"]["prompt_tokens"]);
   EXPECT_TRUE(whole_chat["choices"][0]["logprobs"].is_null());
+}
+
+TEST_F(ApiTest, TheOperatorAllowsMoreLogprobsAndTemplatesOfRequests) {
+  ApiOptions trusting = options();
+  trusting.defaults.most_logprobs = 100;
+  trusting.defaults.trusts_templates = true;
+  Api own(models, std::move(trusting));
+  const auto ask = [&](Api& to, const std::string& path, const Json& body) {
+    const auto answer = post_to(to, path, body.dump(), std::make_shared<FakeAnswer>());
+    EXPECT_TRUE(answer->wait()) << body;
+    return answer->json();
+  };
+  const std::string completions = "/v1/completions", chats = "/v1/chat/completions";
+  const Json scored{{"prompt", {300, 301, 302}}, {"prompt_logprobs", 100}, {"max_tokens", 1}};
+  EXPECT_GE(ask(own, completions, scored)["choices"][0]["prompt_logprobs"][2].size(), 100u);
+  EXPECT_EQ(ask(api, completions, scored)["error"]["param"], "prompt_logprobs");
+  Json templated{{"messages", {{{"role", "user"}, {"content", "江上"}}}},
+                 {"chat_template", "{{ bos_token }}{% for m in messages %}{{ m.content }}{% endfor %}?"},
+                 {"return_token_ids", true},
+                 {"max_tokens", 1}};
+  EXPECT_EQ(ask(own, chats, templated)["prompt_token_ids"],
+            ask(own, "/tokenize", {{"content", "<|im_start|>江上?"}})["tokens"]);
+  EXPECT_EQ(ask(api, chats, templated)["error"]["param"], "chat_template");
+  templated["chat_template"] = "{% for %}";
+  EXPECT_EQ(ask(own, chats, templated)["error"]["param"], "chat_template");
+  templated["chat_template"] = nullptr;
+  EXPECT_TRUE(ask(api, chats, templated).contains("choices"));
 }
 
 TEST_F(ApiTest, AStreamHasTheIdsOfItsTokens) {

@@ -104,6 +104,12 @@ class _FileWeights:
         output: Dict[str, List[Any]] = super().generate(*arguments, **settings)  # type: ignore[misc]
         return output
 
+    def get_sequence_logprobs(self, *arguments: Any, temperature: float = 1.0, **settings: Any) -> Dict[str, List[Any]]:
+        """As TRL's, of a server whose --max-logprobs is at least top_logprobs."""
+        _require("temperature", temperature, 1)
+        found: Dict[str, List[Any]] = super().get_sequence_logprobs(*arguments, **settings)  # type: ignore[misc]
+        return found
+
     def get_server_info(self) -> Dict[str, Any]:
         return {"model_config": {"logprobs_mode": "processed_logprobs"}}  # generate() makes them equal to the raw ones
 

@@ -135,6 +135,33 @@ class Trl(unittest.TestCase):
                     generate(client, ["ab"], top_k=5)
                 self.assertLess(max(step["sampling/sampling_logp_difference/max"] for step in steps), 1e-5)
 
+    def test_a_server_scores_the_texts_of_a_student(self):
+        import torch
+        from minimind_cpp.trl import use_serve
+        from trl.generation import vllm_generation
+
+        self.policy.save_pretrained(self.folder + "/policy")
+        self.tokenizer.save_pretrained(self.folder + "/policy")
+        use_serve(self.folder)
+        vocabulary = len(self.tokenizer)
+        options = ("-m", self.folder + "/policy", "--type", "f32", "--max-logprobs", str(vocabulary))
+        with served(*options, "--trust-request-chat-template") as address:
+            client = vllm_generation.VLLMClient(address)
+            sequences, starts = [[5, 6, 7, 8, 9, 10], [11, 12, 13, 14]], [2, 1]
+            scores = client.get_sequence_logprobs(sequences, starts, top_logprobs=vocabulary)
+            for i, (ids, start) in enumerate(zip(sequences, starts)):
+                with torch.no_grad():
+                    expected = self.policy(torch.tensor([ids])).logits[0, start - 1 : -1].log_softmax(-1)
+                found = torch.tensor(scores["logprobs"][i]), torch.tensor(scores["logprob_token_ids"][i])
+                self.assertLess(float((expected.gather(-1, found[1]) - found[0]).abs().max()), 1e-5)
+                actual = expected.gather(-1, torch.tensor([ids[start:]]).T)
+                self.assertLess(float((actual - torch.tensor(scores["actual_logprobs"][i])).abs().max()), 1e-5)
+            with self.assertRaisesRegex(ValueError, "temperature is 0.5, expected 1"):
+                client.get_sequence_logprobs(sequences, starts, temperature=0.5)
+            template = "{% for message in messages %}{{ message.content }}!{% endfor %}"
+            answer = client.chat([[{"role": "user", "content": "ab"}]], max_tokens=1, chat_template=template)
+            self.assertEqual(answer["prompt_ids"], [self.tokenizer("ab!")["input_ids"]])
+
 
 if __name__ == "__main__":
     unittest.main()
