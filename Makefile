@@ -189,7 +189,7 @@ lib: $(LIBRARY)
 $(LIBRARY): $(filter $(BUILD)/weights/% $(BUILD)/runtime/%,$(OBJECTS)) runtime/api/exported.map
 	@echo 'LINK $@'
 	$(QUIET)$(CXX) $(CXXFLAGS) $(LDFLAGS) $(HARDENED_LINK) -shared -Wl,-soname,$(notdir $@) -Wl,--version-script=runtime/api/exported.map \
-		$(filter %.o,$(in_link_order)) $(LDLIBS) -o $@
+		-Wl,--defsym=__cxa_atexit=ignore_exit_handler $(filter %.o,$(in_link_order)) $(LDLIBS) -o $@
 	@ln -sfn $(notdir $@) $(@D)/libminimind.so
 
 # What people download: a file for each target, with all libraries and the bundled poet within it.

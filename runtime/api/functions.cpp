@@ -117,6 +117,7 @@ struct minimind_generation {
   std::atomic<bool> cancelled = false;
   std::string notes;
   std::size_t top_count = 0;
+  bool held = false;  // not given to the queue yet
   // What the queue has reported.
   bool ended = false;
   std::exception_ptr error;
@@ -257,6 +258,10 @@ GenerationParameters parameters_of(minimind_request request, std::size_t vocab_s
   GenerationParameters parameters;
   parameters.stop = texts_of(request.stop, request.stop_count, "stop");
   for_each_number(request, parameters, [](const auto& theirs, auto& ours) { ours = theirs; });
+  if (request.dry_sequence_breakers) {
+    parameters.sampling.dry.sequence_breakers =
+        texts_of(request.dry_sequence_breakers, request.dry_sequence_breaker_count, "dry_sequence_breakers");
+  }
   parameters.sampling.logit_bias = logit_bias_of(request, vocab_size);
   parameters.seed = request.seed;
   parameters.ignore_eos = request.ignore_eos != 0;
@@ -382,6 +387,16 @@ void check_session(const SessionContext& session, const ModelState& state) {
     throw Failure(MINIMIND_BUSY,
                   "the weights were replaced after the session's tokens were computed; rewind the session to 0");
   }
+}
+
+// Gives the text to the queue. Throws Failure if its session cannot be used now.
+void start(minimind_generation& handle) {
+  if (handle.session) {
+    check_session(*handle.session, *handle.state);
+    handle.session->weights = handle.state->weights;
+  }
+  submit(handle);
+  handle.held = false;
 }
 
 std::unique_ptr<minimind_session> open_session(minimind_model& model, std::size_t capacity) {
@@ -533,6 +548,7 @@ minimind_finish finish_of(const minimind_generation& handle) {
 
 void poll(minimind_generation& handle, minimind_output* given) {
   const std::lock_guard lock(handle.state->mutex);
+  if (handle.held) start(handle);
   std::span<const std::int32_t> generated = handle.result.tokens;
   std::span<const TokenScore> scores = handle.result.scores;
   if (const Generation* const running = handle.state->queue.running(*handle.task)) {
@@ -591,6 +607,12 @@ ChatJson delta_of(const AnswerEvent& event, std::size_t& calls) {
 }
 
 }  // namespace
+
+// Takes the place of __cxa_atexit in the library: its static objects are not destroyed when a program ends, because
+// threads of the program, such as daemon threads of Python, may still call it then.
+extern "C" int ignore_exit_handler(void (*)(void*), void*, void*) {
+  return 0;
+}
 
 // ---- The functions of the header, in its order ----
 
@@ -841,12 +863,9 @@ minimind_status minimind_submit(minimind_model* model, const minimind_request* r
     read_task(read, model->state->loaded, *handle->task, handle->notes);
     handle->top_count = read.top_count;
     if (read.session) handle->session = read.session->session;
+    handle->held = read.held != 0;
     const std::lock_guard lock(model->state->mutex);
-    if (handle->session) {
-      check_session(*handle->session, *model->state);
-      handle->session->weights = model->state->weights;
-    }
-    submit(*handle);
+    if (!handle->held) start(*handle);
     *generation = handle.release();
   });
 }
@@ -871,7 +890,7 @@ void minimind_release(minimind_generation* generation) {
   if (!generation) return;
   generation->failures.guard([&] {
     const std::lock_guard lock(generation->state->mutex);
-    if (generation->ended) return;
+    if (generation->ended || generation->held) return;
     generation->state->queue.remove(*generation->task);
     generation->state->generations.erase(generation);
     if (generation->session) generation->session->in_use = false;

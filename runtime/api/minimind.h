@@ -273,6 +273,9 @@ typedef struct minimind_request {
   minimind_process process_logits; /* NULL: nothing changes them */
   void* process_data;              /* the first argument of process_logits */
   int open_schema; /* not 0: objects may have properties that json_schema does not name, if it does not forbid them */
+  int held; /* not 0: the text starts with its first minimind_poll, and may wait for it while weights are replaced */
+  const char* const* dry_sequence_breakers; /* NULL: \n : " and *; a repetition ends at any of these */
+  size_t dry_sequence_breaker_count;
 } minimind_request;
 
 MINIMIND_API void minimind_default_request(minimind_request* request, size_t size);

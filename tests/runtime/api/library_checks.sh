@@ -1,6 +1,6 @@
 #!/bin/sh
 # library_checks.sh LIBRARY PROGRAM COMPILER: the library shows its own functions only, and the example compiles as C11 without a warning,
-# runs and writes what the program writes; the header compiles as C++.
+# runs and writes what the program writes; the header compiles as C++; the library works while a program exits.
 set -eu
 library=$1 program=$2 compiler=$3
 work=$(mktemp -d)
@@ -38,5 +38,42 @@ echo >> "$work/expected"
 if ! cmp "$work/written" "$work/expected"; then
   echo 'the example of the C interface writes another text than the program'
   diff "$work/written" "$work/expected"
+  exit 1
+fi
+
+# The function that is called at exit was registered before the library's own, which are therefore called before it.
+cat > "$work/exit.c" <<'EOF'
+#include <dlfcn.h>
+#include <minimind.h>
+#include <stdlib.h>
+#include <string.h>
+
+static void* library;
+
+static void use(void) {
+  const char* schema =
+      "{\"type\": \"object\", \"properties\": {\"a\": {\"type\": \"string\", \"pattern\": \"(?i)^[a-z]+\\\\p{Lu}\"},"
+      " \"b\": {\"type\": \"string\", \"format\": \"email\"}, \"c\": {\"type\": \"number\", \"minimum\": 3}}}";
+  minimind_request request;
+  minimind_grammar* grammar;
+  ((void (*)(minimind_request*, size_t))dlsym(library, "minimind_default_request"))(&request, sizeof request);
+  request.json_schema = schema;
+  request.json_schema_size = strlen(schema);
+  if (((minimind_status(*)(const minimind_request*, minimind_grammar**, minimind_error*))dlsym(
+          library, "minimind_grammar_compile"))(&request, &grammar, NULL) != MINIMIND_OK)
+    abort();
+}
+
+int main(int count, char** arguments) {
+  (void)count;
+  atexit(use);
+  library = dlopen(arguments[1], RTLD_NOW);
+  use();
+  return 0;
+}
+EOF
+"$compiler" -x c -std=c11 -w -I"$work/include" "$work/exit.c" -ldl -o "$work/exit"
+if ! MALLOC_PERTURB_=85 "$work/exit" "$work/lib/$name"; then
+  echo "$library: cannot be used while a program exits"
   exit 1
 fi

@@ -401,6 +401,29 @@ TEST(CInterface, ATextThatHasNotStartedGetsTheNewWeights) {
   EXPECT_EQ(run_all(model, texts).front().ids, run_one(expected, request).ids);
 }
 
+TEST(CInterface, AHeldTextStartsWithItsFirstPoll) {
+  const GoldenCase golden = load_golden("v3-dense"), other = load_golden("v3-fp32");
+  const ModelHandle model = open_model(golden.model_path), expected = open_model(other.model_path);
+  const Tokens prompt{golden.tokens.front()};
+  minimind_request request = greedy_request(prompt, 5);
+  minimind_session* session = nullptr;
+  ASSERT_EQ(minimind_session_open(model.get(), 0, &session), MINIMIND_OK);
+  request.session = session;
+  request.held = 1;
+  std::vector<GenerationHandle> texts;
+  texts.push_back(submit(model, request));
+  run_one(model, greedy_request(prompt, 3));
+  const GenerationHandle unused = submit(model, request);
+  ASSERT_EQ(minimind_reload(model.get(), other.model_path.c_str()), MINIMIND_OK) << minimind_model_error(model.get());
+  minimind_output output;
+  output.size = sizeof output;
+  ASSERT_EQ(minimind_poll(texts.front().get(), &output), MINIMIND_OK);
+  EXPECT_EQ(minimind_poll(unused.get(), &output), MINIMIND_BUSY) << "of the session";
+  EXPECT_EQ(run_all(model, texts).front().ids, run_one(expected, greedy_request(prompt, 5)).ids);
+  EXPECT_EQ(minimind_poll(unused.get(), &output), MINIMIND_OK);
+  minimind_session_close(session);
+}
+
 TEST(CInterface, TextsThatAreKeptGoOnWithTheNewWeightsAndTellTheirTokensApart) {
   const GoldenCase golden = load_golden("v3-dense"), other = load_golden("v3-fp32");
   const ModelHandle model = open_model(golden.model_path), expected = open_model(other.model_path);

@@ -136,6 +136,7 @@ class Caller {
     const Tokens prompt = shared_.expected.prompt(number);
     minimind_request request = greedy_request(prompt, Expected::max_tokens);
     request.session = session;
+    request.held = !session && below(2) == 0;
     minimind_generation* generation = nullptr;
     const minimind_status status = minimind_submit(model, &request, &generation);
     if (status == MINIMIND_OK) texts_.push_back({SharedGeneration(generation, Close()), number});

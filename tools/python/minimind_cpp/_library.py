@@ -149,6 +149,9 @@ class Request(Structure):
         ("process_logits", PROCESS),
         ("process_data", c_void_p),
         ("open_schema", c_int),
+        ("held", c_int),
+        ("dry_sequence_breakers", POINTER(c_char_p)),
+        ("dry_sequence_breaker_count", c_size_t),
     ]
 
 

@@ -75,7 +75,10 @@ class Completion:
 
 
 class Stream(Generic[Piece]):
-    """The pieces of a text as they are written, for `for` and `async for`. To drop the stream drops the text."""
+    """The pieces of a text as they are written, for `for` and `async for`. To drop the stream drops the text.
+
+    The text starts when its first piece is asked for, with the weights of that time.
+    """
 
     def __init__(self, text: "Text") -> None:
         self._text = text
@@ -86,7 +89,8 @@ class Stream(Generic[Piece]):
 
     def __next__(self) -> Piece:
         while not self._pieces and not self._text.ended:
-            self._text.model._step()
+            if self._text.polled:  # the first poll starts it
+                self._text.model._step()
             self._pieces += self._text.poll()
         if not self._pieces:
             raise StopIteration
@@ -122,7 +126,7 @@ class Text:
         self.finish = c.RUNNING
         self.prompt_tokens = 0
         self.top_count = 0
-        self.scored = self.told = False
+        self.scored = self.polled = False
         self.pieces: List[str] = []
         self.deltas: List[Dict[str, Any]] = []
         self.ids: List[int] = []
@@ -154,9 +158,9 @@ class Text:
         return deltas
 
     def _take(self, output: c.Output) -> str:
-        if not self.told and output.notes:
+        if not self.polled and output.notes:
             logger.warning("%s", output.notes.decode("utf-8", "replace"))
-        self.told = True
+        self.polled = True
         self.finish, self.prompt_tokens = output.finish, output.prompt_tokens
         self.ids += output.ids[: output.id_count]
         self.weights += output.weights[: output.id_count]

@@ -12,7 +12,7 @@ from __future__ import annotations
 import ctypes
 import json
 import sys
-from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Union
+from typing import Any, Callable, Dict, List, Mapping, Optional, Sequence, Tuple, Union
 
 import numpy as np
 import numpy.typing as npt
@@ -170,7 +170,7 @@ class Matcher(_Handle):
         """Adds a token, or tokens up to the first that may not follow, and returns how many."""
         if isinstance(ids, int) and 0 <= ids < self._vocabulary.size:
             self._token.value = ids
-            arguments = self._of_token
+            arguments: Tuple[Any, Any, Any] = self._of_token
         else:
             tokens = id_array([ids] if isinstance(ids, int) else ids, "ids")
             arguments = pointer(tokens, ctypes.c_int32), len(tokens), ctypes.byref(self._taken)

@@ -45,6 +45,7 @@ from minimind_cpp._arguments import (
 from minimind_cpp._tensors import tensors_of
 from minimind_cpp.completion import Chat, Completion, Stream, Text, logger, reader_of_answer
 from minimind_cpp.processor import Processor
+from minimind_cpp.program import run
 from minimind_cpp.recording import Recording
 from minimind_cpp.sampling import SamplingParams
 from minimind_cpp.session import Session
@@ -56,6 +57,8 @@ if TYPE_CHECKING:
 
 MOST_STEPS_WITHOUT_POLL = 64
 DEFAULTS = SamplingParams()
+OPTIONS = {"chat_template": "template", "context_length": "ctx_size"}  # of the program, if they have other names there
+WITHOUT_OPTION = ("kv_memory", "session_files")  # they change no text
 
 
 class Model:
@@ -264,7 +267,7 @@ class Model:
         self, prompt: "Prompt", params: SamplingParams = DEFAULTS, *, session: Optional[Session] = None
     ) -> Stream[Any]:
         """The same as it is written: pieces of text, or OpenAI's deltas of the answer to a Chat."""
-        return Stream(self._start(prompt, params, session))
+        return Stream(self._start(prompt, params, session, held=True))
 
     def chat(
         self,
@@ -324,13 +327,15 @@ class Model:
     @overload
     def score(self, text: Union[str, Ids]) -> npt.NDArray[np.float64]: ...
     @overload
-    def score(self, text: List[str]) -> List[npt.NDArray[np.float64]]: ...
+    def score(
+        self, text: Union[List[str], Tuple[str, ...], List[List[int]], List[npt.NDArray[np.integer]]]
+    ) -> List[npt.NDArray[np.float64]]: ...
     def score(self, text: Any) -> Any:
         """The log-probability (base e) of each token of a text after those before it, float64 [T]; a list of them for a list.
 
         A text follows bos_token, so that its first token has one as well. The first of given ids has none: NaN.
         """
-        if not isinstance(text, str) and len(text) > 0 and isinstance(text[0], str):
+        if isinstance(text, (list, tuple)) and len(text) > 0 and not isinstance(text[0], (int, np.integer)):
             return [self.score(each) for each in text]
         ids = id_array(self.tokenizer.encode_prompt(text) if isinstance(text, str) else text, "text")
         scores = np.full(len(ids), np.nan)
@@ -369,11 +374,28 @@ class Model:
         if name not in self._loras:
             raise ValueError(f"lora {name!r} is unknown, expected {' or '.join(self._loras) or 'none: the model has no loras'}")
         with self._use(), self._lora_lock:
-            if self._path is None:
-                raise RuntimeError("the weights are those of load_state_dict, expected those of a checkpoint, to which a LoRA is added")
+            path = self._checkpoint()
             if name not in self._with_loras:
-                self._with_loras[name] = Model(self._path, lora=[*self._files, self._loras[name]], **self._same)
+                self._with_loras[name] = Model(path, lora=[*self._files, self._loras[name]], **self._same)
             return self._with_loras[name]
+
+    def _checkpoint(self) -> "Path":
+        if self._path is None:
+            raise RuntimeError("the weights are those of load_state_dict, expected those of a checkpoint, which is opened again")
+        return self._path
+
+    def batch(self, requests: "Path", output: "Path", *options: Union[str, "os.PathLike[str]"]) -> None:
+        """Answers a file of requests with `minimind batch`, which opens the checkpoint again, with the options of this model.
+
+            model.batch("in.jsonl", "out.jsonl", "--model-name", "any", "--seed", "1")
+
+        options: any others of that command. Raises RuntimeError as `run` does.
+        """
+        own = [f"--lora={file}" for file in self._files]
+        for name, value in self._same.items():
+            if value is not None and name not in WITHOUT_OPTION:
+                own.append(f"--{OPTIONS.get(name, name).replace('_', '-')}={value}")
+        run("batch", requests, "-q", "-m", self._checkpoint(), "-o", output, *own, *options)
 
     def session(self, capacity: int = 0) -> Session:
         """An empty session for up to `capacity` tokens; 0: the context length."""
@@ -460,13 +482,15 @@ class Model:
             )
         return ids[: size.value], prompt
 
-    def _start(self, prompt: "Prompt", params: SamplingParams, session: Optional[Session]) -> Text:
+    def _start(
+        self, prompt: "Prompt", params: SamplingParams, session: Optional[Session], held: bool = False
+    ) -> Text:
         if not isinstance(params, SamplingParams):
             raise TypeError(f"params is of type {type(params).__name__}, expected SamplingParams")
         if params.n != 1:
             raise ValueError(f"n is {params.n}, expected 1 of a single text; generate_batch writes several")
         seed = secrets.randbits(63) if params.seed is None else params.seed
-        return self._submit(*self._read(prompt), params, seed, 0, session)
+        return self._submit(*self._read(prompt), params, seed, 0, session, held)
 
     def _start_all(
         self, prompts: Iterable[Tuple[int, "Prompt", SamplingParams]], shared_seeds: Optional[Iterator[int]]
@@ -481,12 +505,13 @@ class Model:
 
     def _submit(
         self, ids: npt.NDArray[np.int32], rendered: Optional[str], params: SamplingParams, seed: int, index: int,
-        session: Optional[Session] = None,
+        session: Optional[Session] = None, held: bool = False,
     ) -> Text:  # fmt: skip
         request = params._request(seed % 2**64)
         request.ids, request.id_count = pointer(ids, ctypes.c_int32), len(ids)
         request.chat = rendered is not None
         request.session = session._pointer if session else None
+        request.held = held
         text = Text(self, index, None if rendered is None else reader_of_answer(rendered, params.constrains))
         if params.logits_processor is not None:
             text.processor = Processor(params.logits_processor)

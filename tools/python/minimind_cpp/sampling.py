@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import ctypes
 from dataclasses import dataclass, field
 from typing import Any, Callable, Mapping, Optional, Sequence, Union
@@ -17,6 +18,11 @@ NUMBERS = (
     "dry_multiplier", "dry_base",
 )  # fmt: skip
 COUNTS = ("max_tokens", "min_tokens", "top_k", "dry_allowed_length", "dry_penalty_last_n")
+FLAGS = ("ignore_eos", "open_schema")
+LISTS = {
+    "stop": "text or a list of texts", "stop_token_ids": "a list of token ids", "choice": "a list of texts",
+    "dry_sequence_breakers": "a list of texts",
+}  # fmt: skip
 CONSTRAINTS = ("grammar", "regex", "choice", "json_schema")
 
 
@@ -43,21 +49,24 @@ class SamplingParams:
     dry_base: float = 1.75
     dry_allowed_length: int = 2
     dry_penalty_last_n: int = 64
+    dry_sequence_breakers: Sequence[str] = ("\n", ":", '"', "*")  # texts that end a repetition
     seed: Optional[int] = None  # equal seeds give equal texts; text i of a call has the seed plus i; None: random
     stop: Union[str, Sequence[str]] = ()  # any of these texts ends the text and is no part of it
     stop_token_ids: Sequence[int] = ()  # any of these ends the text, too
     ignore_eos: bool = False
-    logit_bias: Mapping[int, float] = field(default_factory=dict)  # is added to the logits of tokens; -inf bans one
+    logit_bias: Mapping[int, float] = field(default_factory=dict, hash=False)  # is added to the logits of tokens; -inf bans one
     grammar: Optional[str] = None  # GBNF
     regex: Optional[str] = None  # that the whole text matches
     choice: Optional[Sequence[str]] = None  # texts of which it is one
-    json_schema: Union[str, Mapping[str, Any], type, None] = None  # JSON, or a class of Pydantic
+    json_schema: Union[str, Mapping[str, Any], type, None] = field(default=None, hash=False)  # JSON, or a class of Pydantic
+    open_schema: bool = False  # objects may have properties that json_schema does not name, if it does not forbid them
     # Returns the logits from which a token is sampled: f(ids, logits) of the prompt and the text so far, int32 [T] and float32
     # [vocab_size], which it may change; -inf bans a token. It must not use the model.
     logits_processor: Optional[Callable[[npt.NDArray[np.int32], npt.NDArray[np.float32]], npt.NDArray[np.float32]]] = None
     logprobs: Optional[int] = None  # log-probabilities of each token and of so many of the most likely ones; None: none
 
     def __post_init__(self) -> None:
+        self._copy_lists()
         for name in NUMBERS:
             number(getattr(self, name), name)
         for name in COUNTS:
@@ -67,11 +76,22 @@ class SamplingParams:
             count(self.seed, "seed", 0, 2**64 - 1)
         if self.logprobs is not None:
             count(self.logprobs, "logprobs")
-        if not isinstance(self.ignore_eos, bool):
-            raise TypeError(f"ignore_eos is of type {type(self.ignore_eos).__name__}, expected bool")
+        for name in FLAGS:
+            if not isinstance(getattr(self, name), bool):
+                raise TypeError(f"{name} is of type {type(getattr(self, name)).__name__}, expected bool")
         if self.logits_processor is not None and not callable(self.logits_processor):
             raise TypeError(f"logits_processor is of type {type(self.logits_processor).__name__}, expected a function")
         self._request(0)
+
+    def _copy_lists(self) -> None:
+        """So that they stay as they are when the caller changes them."""
+        for name, expected in LISTS.items():
+            given = getattr(self, name)
+            if given is not None and not isinstance(given, str):
+                object.__setattr__(self, name, tuple(elements(given, name, expected)))
+        for name in ("logit_bias", "json_schema"):
+            if isinstance(getattr(self, name), Mapping):
+                object.__setattr__(self, name, copy.deepcopy(dict(getattr(self, name))))
 
     @property
     def constrains(self) -> bool:
@@ -83,7 +103,8 @@ class SamplingParams:
         c.library.minimind_default_request(ctypes.byref(request), ctypes.sizeof(request))
         for name in (*NUMBERS, *COUNTS):
             setattr(request, name, getattr(self, name))
-        request.ignore_eos = self.ignore_eos
+        for name in FLAGS:
+            setattr(request, name, getattr(self, name))
         request.seed = seed
         request.log_probabilities, request.top_count = self.logprobs is not None, self.logprobs or 0
         self._add_ends(request)
@@ -92,9 +113,13 @@ class SamplingParams:
         return request
 
     def _add_ends(self, request: c.Request) -> None:
-        stops = [self.stop] if isinstance(self.stop, str) else elements(self.stop, "stop", "text or a list of texts")
+        stops = [self.stop] if isinstance(self.stop, str) else self.stop
         texts = [name_bytes(text, "stop") for text in stops]
         request.stop, request.stop_count = strings(texts), len(texts)
+        if isinstance(self.dry_sequence_breakers, str):
+            raise TypeError("dry_sequence_breakers is of type str, expected a list of texts")
+        breakers = [name_bytes(text, "dry_sequence_breakers") for text in self.dry_sequence_breakers]
+        request.dry_sequence_breakers, request.dry_sequence_breaker_count = strings(breakers), len(breakers)
         ids = id_array(self.stop_token_ids, "stop_token_ids")
         request.stop_tokens, request.stop_token_count = (ctypes.c_int32 * len(ids))(*ids.tolist()), len(ids)
 
@@ -114,7 +139,7 @@ class SamplingParams:
         if self.choice is not None:
             if isinstance(self.choice, str):
                 raise TypeError("choice is of type str, expected a list of texts")
-            texts = [name_bytes(text, "choice") for text in elements(self.choice, "choice", "a list of texts")]
+            texts = [name_bytes(text, "choice") for text in self.choice]
             if not texts:
                 raise ValueError("choice is empty, expected texts")
             request.choices, request.choice_count = strings(texts), len(texts)

@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import dataclasses
 import gc
 import json
 import os
@@ -34,7 +35,7 @@ def golden(name):
 
 
 def program(*arguments):
-    return subprocess.run([PROGRAM, *arguments], check=True, capture_output=True).stdout.decode()
+    return subprocess.run([PROGRAM, *map(str, arguments)], check=True, capture_output=True).stdout.decode()
 
 
 class Demo(unittest.TestCase):
@@ -113,12 +114,47 @@ class Demo(unittest.TestCase):
         gc.collect()
         self.model.reload(DEMO)
 
+    def test_parameters_stay_as_they_are(self):
+        ids, bias, schema = [5], {3: 1.0}, {"type": "object", "properties": {}}
+        params = SamplingParams(stop_token_ids=ids, logit_bias=bias, stop=iter(["a"]))
+        constrained = SamplingParams(json_schema=schema)
+        same = SamplingParams(stop_token_ids=(5,), logit_bias={3: 1.0}, stop=["a"])
+        ids.append(6)
+        bias[4] = 2.0
+        schema["properties"]["b"] = {"type": "integer"}
+        self.assertEqual((params, hash(params)), (same, hash(same)))
+        self.assertEqual(constrained.json_schema, {"type": "object", "properties": {}})
+
+    def test_a_repetition_ends_at_its_breakers(self):
+        def written(**params):
+            params = SamplingParams(temperature=0, max_tokens=60, ignore_eos=True, **params)
+            return self.model.generate("春", params).text
+
+        free = written()
+        self.assertNotEqual(written(dry_multiplier=100), free)
+        self.assertEqual(written(dry_multiplier=100, dry_sequence_breakers=sorted(set(free))), free)
+
+    def test_a_batch_file_is_answered_with_the_options_of_the_model(self):
+        with tempfile.TemporaryDirectory() as folder, Model(DEMO, type="q8_0", context_length=64) as model:
+            requests, written, expected = (pathlib.Path(folder, name) for name in ("in", "written", "expected"))
+            requests.write_text('{"prompt": "春天", "max_tokens": 9}\n{"prompt": "秋", "n": 2, "model": "their"}\nno JSON\n')
+            options = ("--seed", "3", "--model-name", "any")
+            model.batch(requests, written, *options)
+            program("batch", requests, "-m", DEMO, "--type", "q8_0", "-c", "64", "-o", expected, *options)
+            for end in ("", ".errors"):
+                self.assertEqual(pathlib.Path(f"{written}{end}").read_bytes(), pathlib.Path(f"{expected}{end}").read_bytes())
+            model.batch(requests, pathlib.Path(folder, "strict"))
+            self.assertEqual(len(pathlib.Path(folder, "strict.errors").read_text().splitlines()), 2)
+
     def test_text_is_constrained(self):
         schema = {"type": "object", "properties": {"n": {"type": "integer"}}, "required": ["n"]}
         pydantic = type("Answer", (), {"model_json_schema": classmethod(lambda cls: schema)})
         for given in (schema, json.dumps(schema), pydantic):
             text = self.model.generate("n", SamplingParams(json_schema=given, max_tokens=40, seed=1)).text
             self.assertIsInstance(json.loads(text)["n"], int)
+        either = SamplingParams(json_schema={"type": "object", "properties": {}}, open_schema=True, max_tokens=60, ignore_eos=True)
+        texts = {self.model.generate("n", dataclasses.replace(either, seed=seed)).text for seed in range(8)}
+        self.assertTrue(any('":' in text for text in texts), texts)
         self.assertRegex(self.model.generate("n", SamplingParams(regex="[0-9]{3}")).text, "^[0-9]{3}$")
         self.assertIn(self.model.generate("n", SamplingParams(choice=["春天", "秋天"])).text, ("春天", "秋天"))
         answer = self.model.chat(MESSAGES, SamplingParams(choice=["好"]), thinking=False)
@@ -229,6 +265,7 @@ class Demo(unittest.TestCase):
         self.assertTrue(np.isnan(self.model.score(ids)[0]))
         both = self.model.score(["春天来了", "山"])
         np.testing.assert_array_equal(both[0], scores)
+        np.testing.assert_array_equal(self.model.score((ids, np.array(ids[:2])))[1], self.model.score(ids[:2]))
 
     def test_a_trace_has_the_values_of_the_program(self):
         with tempfile.TemporaryDirectory() as folder:
@@ -341,10 +378,13 @@ class Demo(unittest.TestCase):
         self.model.reload(DEMO)  # refused while texts are being written
 
     def test_a_stream_that_has_not_started_is_no_obstacle_to_new_weights(self):
-        text = self.model.generate("春天", GREEDY).text
-        stream = self.model.stream("春天", GREEDY)
+        stream, cancelled = self.model.stream("春天", GREEDY), self.model.stream("春天", GREEDY)
+        text = self.model.generate("春天", GREEDY).text  # writes all texts that have started
+        cancelled.abort()
         self.model.reload(DEMO)
         self.assertEqual("".join(stream), text)
+        self.assertEqual(set(stream.completion.weights.tolist()), {self.model.weights})
+        self.assertEqual(("".join(cancelled), cancelled.completion.finish_reason), ("", "cancelled"))
 
 
 class Weights(unittest.TestCase):

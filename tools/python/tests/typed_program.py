@@ -72,7 +72,8 @@ def main() -> None:
         print(session.run([1, 2]), model.generate([1, 2, 3], session=session))
         logits: npt.NDArray[np.float32] = model.logits([1, 2])
         scores: npt.NDArray[np.float64] = model.score("abc")
-        both: list[npt.NDArray[np.float64]] = model.score(["a", "b"])
+        both: list[npt.NDArray[np.float64]] = model.score(["a", "b"]) + model.score([[1, 2], [3]]) + model.score(("a", "b"))
+        model.batch(Path("in.jsonl"), "out.jsonl", "--model-name", "any")
         values: npt.NDArray[np.float32] = model.trace("abc", points="layers.*.mlp.*", layers=[0])["model.layers.0.mlp.gate_proj"]
         print(logits, scores, both, values)
         tokenizer: Tokenizer = model.tokenizer
