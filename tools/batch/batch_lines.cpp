@@ -75,7 +75,7 @@ ParsedLine parse_request(std::string_view line, const RequestDefaults& defaults)
 
 std::string response_line(const LineId& id, const TextModel& model, const Request& request, const TextTask& task,
                           const std::vector<TextAnswer>& answers, std::time_t created) {
-  Usage usage{.prompt_tokens = task.prompt.size()};
+  Usage usage{.prompt_tokens = task.prompt.size()};  // none of them cached, which other texts would decide
   std::vector<const Generated*> texts;
   for (const TextAnswer& answer : answers) {
     usage.completion_tokens += answer.generated.tokens.size();
@@ -88,7 +88,6 @@ std::string response_line(const LineId& id, const TextModel& model, const Reques
   }
   ChatJson answer = answer_json(fmt::format("{}{}", id_prefix_of(request), id.number), model.names().front(), request,
                                 std::move(choices), usage, created);
-  answer["usage"].erase("prompt_tokens_details");  // which depend on the texts that were written at the same time
   if (request.chat) add_prompt_facts(answer, model, request, task, answers.front().generated);
   return line_of(id, 200, std::move(answer));
 }
