@@ -31,6 +31,10 @@ int utf8proc_charwidth(utf8proc_int32_t) {
 int sched_getaffinity(pid_t, std::size_t, cpu_set_t*) {
   return -1;
 }
+
+int sched_setaffinity(pid_t, std::size_t, const cpu_set_t*) {
+  return -1;
+}
 }
 
 #endif
