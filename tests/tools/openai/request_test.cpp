@@ -121,6 +121,28 @@ TEST(Request, ALengthOfMinusOneIsNoLimitButTheContext) {
   }
 }
 
+TEST(Request, FieldsOfOtherServersAreTakenIfTheyAreOff) {
+  for (const bool is_chat : {true, false}) {
+    RequestJson off{{"bad_words", RequestJson::array()},
+                    {"logits_processors", RequestJson::array()},
+                    {"include_reasoning", true},
+                    {"add_special_tokens", !is_chat},
+                    {"echo", false},
+                    {"best_of", 1}};
+    const RequestJson prompt =
+        is_chat ? RequestJson{{"messages", {{{"role", "user"}, {"content", "a"}}}}} : RequestJson{{"prompt", "a"}};
+    off.update(prompt);
+    EXPECT_NO_THROW(read_request(off, is_chat, defaults()));
+    for (const auto& [name, on] : {std::pair<const char*, RequestJson>{"bad_words", {"a"}},
+                                   {"include_reasoning", false},
+                                   {"add_special_tokens", is_chat}}) {
+      RequestJson body = prompt;
+      body[name] = on;
+      EXPECT_THROW(read_request(body, is_chat, defaults()), RequestError) << name;
+    }
+  }
+}
+
 TEST(Request, FieldsThatAreNullCountAsMissing) {
   RequestJson body = full_chat();
   for (const char* const name : {"audio", "functions", "function_call", "web_search_options", "max_tokens"}) {
