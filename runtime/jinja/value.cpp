@@ -5,7 +5,7 @@
 #include <algorithm>
 #include <bit>
 #include <cmath>
-#include <limits>
+#include <compare>
 
 #include "runtime/jinja/text.h"
 #include "runtime/text/code_points.h"
@@ -18,11 +18,23 @@ namespace {
   throw Failure("nests lists and mappings too deeply, expected at most " + std::to_string(max_value_depth) + " levels");
 }
 
-// Exact for integers and floats, so that both can be compared.
-long double real_number(const Value& number) {
-  static_assert(std::numeric_limits<long double>::digits >= std::numeric_limits<std::int64_t>::digits);
-  const auto* const fraction = number.get_if<double>();
-  return fraction ? static_cast<long double>(*fraction) : static_cast<long double>(*number.integer());
+// Exact: not every integer is a double, and not every double an integer.
+std::partial_ordering compare_with_fraction(std::int64_t integer, double fraction) {
+  constexpr double beyond = 0x1p63;
+  if (std::isnan(fraction)) return std::partial_ordering::unordered;
+  if (fraction >= beyond) return std::partial_ordering::less;
+  if (fraction < -beyond) return std::partial_ordering::greater;
+  const double whole = std::trunc(fraction);
+  const auto order = integer <=> static_cast<std::int64_t>(whole);
+  return order != 0 ? order : whole <=> fraction;
+}
+
+std::partial_ordering compare_numbers(const Value& a, const Value& b) {
+  const auto *const x = a.get_if<double>(), *const y = b.get_if<double>();
+  if (x && y) return *x <=> *y;
+  if (x) return 0 <=> compare_with_fraction(*b.integer(), *x);
+  if (y) return compare_with_fraction(*a.integer(), *y);
+  return *a.integer() <=> *b.integer();
 }
 
 // Compares UTF-8, whose order is that of the code points.
@@ -187,7 +199,7 @@ Value make_undefined(std::string message, Budget& budget) {
 bool equal(const Value& a, const Value& b, Budget& budget) {
   budget.spend(1);
   const Budget::Level level(budget);
-  if (a.is_number() && b.is_number()) return real_number(a) == real_number(b);
+  if (a.is_number() && b.is_number()) return compare_numbers(a, b) == 0;
   if (a.text() && b.text()) return compare_texts(*a.text(), *b.text(), budget) == 0;
   if (a.list() && b.list()) return lists_equal(*a.list(), *b.list(), budget);
   if (a.dict() && b.dict()) return dicts_equal(*a.dict(), *b.dict(), budget);
@@ -199,7 +211,8 @@ bool equal(const Value& a, const Value& b, Budget& budget) {
 bool less(const Value& a, const Value& b, bool or_equal, Budget& budget) {
   budget.spend(1);
   if (a.is_number() && b.is_number()) {
-    return or_equal ? real_number(a) <= real_number(b) : real_number(a) < real_number(b);
+    const std::partial_ordering order = compare_numbers(a, b);
+    return or_equal ? order <= 0 : order < 0;
   }
   if (a.text() && b.text()) return compare_texts(*a.text(), *b.text(), budget) < (or_equal ? 1 : 0);
   require_defined(a);

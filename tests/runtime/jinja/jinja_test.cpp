@@ -147,6 +147,14 @@ TEST(Jinja, KeepsTheOrderOfAMapping) {
   EXPECT_EQ(render("{{ d|tojson }}", R"({"d": {"b": 1, "a": 2, "b": 3}})"), R"({"b": 3, "a": 2})");
 }
 
+TEST(Jinja, ComparesIntegersAndFloatsExactly) {
+  EXPECT_EQ(render("{{ 2 == 2.0 }} {{ 2.5 > 2 }} {{ -3 < -2.5 }} {{ -2 <= -2.5 }}"), "True True True False");
+  EXPECT_EQ(render("{{ 9007199254740993 == 9007199254740992.0 }} {{ 9007199254740993 > 9007199254740992.0 }}"),
+            "False True");
+  EXPECT_EQ(render("{{ 9223372036854775807 < 9223372036854775808.0 }} {{ 1e300 > 1 }} {{ -1e300 < 1 }}"),
+            "True True True");
+}
+
 TEST(Jinja, RejectsTemplatesThatTakeTooLong) {
   const std::string limit = "takes more than the limit of";
   const auto start = std::chrono::steady_clock::now();
