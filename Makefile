@@ -24,11 +24,12 @@ OPTIMIZE ?= -O2
 # The machine that the program is for. For another one than this, SYSROOT has include/ and lib/ with headers and static libraries.
 MACHINE ?= $(shell uname -m)
 SYSROOT ?=
-# linux or windows: see tools/windows/README.md.
+# linux, windows or macos: see tools/windows/README.md and tools/macos/README.md.
 SYSTEM ?= linux
-# Those of the flags in $(1) that the compiler knows, and the C library: it warns of a level of _FORTIFY_SOURCE that it lacks.
-FEATURES := $(if $(filter windows,$(SYSTEM)),stddef.h,features.h)
-known_flags = $(foreach flag,$(1),$(shell $(CXX) -Werror -O2 -U_FORTIFY_SOURCE -include $(FEATURES) $(flag) -x c++ -c /dev/null \
+# Those of the flags in $(1) that the compiler knows, and the C library: it warns of a level of _FORTIFY_SOURCE that it lacks. zig is
+# not asked: it would write its answer here.
+FEATURES := $(if $(filter linux,$(SYSTEM)),features.h,stddef.h)
+known_flags = $(foreach flag,$(if $(filter macos,$(SYSTEM)),,$(1)),$(shell $(CXX) -Werror -O2 -U_FORTIFY_SOURCE -include $(FEATURES) $(flag) -x c++ -c /dev/null \
 	-o /dev/null 2> /dev/null && echo '$(flag)'))
 # Those that the linker knows, too.
 known_link_flags = $(foreach flag,$(1),$(shell $(CXX) -Werror -shared -nostdlib -Wl,--fatal-warnings $(flag) -x c++ /dev/null \
@@ -58,6 +59,9 @@ ifeq ($(SYSTEM),windows)
 CXXFLAGS += -fstack-protector-strong
 UNCHECKED := -fno-stack-protector
 HARDENED_LINK := -Wl,--dynamicbase,--high-entropy-va,--nxcompat
+else ifeq ($(SYSTEM),macos)
+CXXFLAGS += -fvisibility=hidden -fstack-protector-strong -Wno-pass-failed
+UNCHECKED := -fno-stack-protector
 else ifndef SANITIZE
 BRANCH_PROTECTION := $(call known_flags,-fcf-protection -mbranch-protection=standard)
 FORTIFY := $(firstword $(call known_flags,-D_FORTIFY_SOURCE=3 -D_FORTIFY_SOURCE=2))
@@ -71,18 +75,21 @@ HARDENED_LINK += $(if $(filter -fcf-protection,$(BRANCH_PROTECTION)),$(call know
 endif
 STATED := -DMINIMIND_VERSION='"$(VERSION)"' -DMINIMIND_DATE='"$(DATE)"'
 ifeq ($(SYSTEM),windows)
-WINDOWS_HEADERS := -isystem tools/windows/include -D_FILE_OFFSET_BITS=64 -D_POSIX_THREAD_SAFE_FUNCTIONS -D_WIN32_WINNT=0x0A00 \
+SYSTEM_HEADERS := -isystem tools/windows/include -D_FILE_OFFSET_BITS=64 -D_POSIX_THREAD_SAFE_FUNCTIONS -D_WIN32_WINNT=0x0A00 \
 	-DWIN32_LEAN_AND_MEAN -DNOMINMAX -DUTF8PROC_STATIC
+else ifeq ($(SYSTEM),macos)
+SYSTEM_HEADERS := -Itools/macos/include -DBOOST_ASIO_HAS_STD_INVOKE_RESULT
 endif
-CPPFLAGS := -I. $(WINDOWS_HEADERS) $(SYSROOT:%=-isystem %/include) -MMD -MP $(STATED) -DMINIMIND_SOURCE_DIR='"$(CURDIR)"'
+CPPFLAGS := -I. $(SYSTEM_HEADERS) $(SYSROOT:%=-isystem %/include) -MMD -MP $(STATED) -DMINIMIND_SOURCE_DIR='"$(CURDIR)"'
 # The system's libraries may be of a later compiler than this one, whose C++ library they find when the program starts.
 LDLIBS := $(SYSROOT:%=-L%/lib) $(if $(STATIC),,-Wl,--allow-shlib-undefined -lfmt) -lutf8proc -lz $(if $(filter windows,$(SYSTEM)),-lws2_32 -lmswsock)
 # The list of addresses that a program at a random place has to change takes a fortieth of a small one if it is not packed.
 PACK_ADDRESSES := -Wl,-z,pack-relative-relocs
 STATIC_PIE = -static-pie -s -Wl,--gc-sections $(call known_link_flags,$(PACK_ADDRESSES))
 # Without the time of linking, two builds give the same bytes. Stacks are as large as those of Linux.
-WINDOWS_PROGRAM := -static -s -municode -Wl,--gc-sections -Wl,--no-insert-timestamp -Wl,--stack,8388608
-PIE = $(if $(filter windows,$(SYSTEM)),$(WINDOWS_PROGRAM),$(if $(STATIC),$(STATIC_PIE),-pie))
+PROGRAM_windows := -static -s -municode -Wl,--gc-sections -Wl,--no-insert-timestamp -Wl,--stack,8388608
+PROGRAM_macos := -s -Wl,-x,-dead_strip
+PIE = $(or $(PROGRAM_$(SYSTEM)),$(if $(STATIC),$(STATIC_PIE),-pie))
 
 # Kernels are compiled once per instruction set of the machine's architecture; the program chooses at start.
 ifeq ($(MACHINE),aarch64)
@@ -90,7 +97,7 @@ ISAS := neon_dotprod_blocks neon_blocks neon_dotprod neon
 else
 ISAS := avx512vnni_blocks avxvnni_blocks avx2_blocks avx512vnni avxvnni avx512 avx2 sse2_blocks sse2 avx512bf16
 # GCC's tiles take steps of type long, which has 32 bits on Windows.
-ISAS += $(if $(filter linux,$(SYSTEM)),amxbf16 amxint8)
+ISAS += $(if $(filter-out windows,$(SYSTEM)),amxbf16 amxint8)
 endif
 ISA_FLAGS_avx2 := -mavx2 -mfma -mf16c
 ISA_FLAGS_avxvnni := $(ISA_FLAGS_avx2) -mavxvnni
@@ -103,7 +110,8 @@ ISA_FLAGS_amxbf16 := $(ISA_FLAGS_avx512bf16) -mamx-tile -mamx-bf16
 ISA_FLAGS_amxint8 := $(ISA_FLAGS_avx512vnni) -mamx-tile -mamx-int8
 # This system aligns stacks to 16 bytes, and GCC saves registers of 32 bytes there as if they were aligned to 32.
 ISA_FLAGS := $(if $(filter windows,$(SYSTEM)),-Wa$(comma)-muse-unaligned-vector-move)
-ISA_FLAGS_neon_dotprod := -march=armv8.2-a+dotprod
+# Each of Apple's processors has the dot product.
+ISA_FLAGS_neon_dotprod := $(if $(filter linux,$(SYSTEM)),-march=armv8.2-a+dotprod)
 
 # The rooms of the code, from tests/layers.txt: a new file needs no line here. Each room is compiled as one unit that includes
 # its .cpp files, because reading the headers takes longer than compiling the code; `make check-units` compiles each file by
@@ -112,8 +120,8 @@ ROOMS := $(shell sed -n 's/^\([a-z][a-z_/]*\):.*/\1/p' tests/layers.txt)
 LONGEST := runtime/json_schema tools/serve tools/commands tools/options tools/openai runtime/chat runtime/grammar tools/chat
 KERNELS := $(ISAS:%=runtime/kernels/%)
 INSTRUCTION_SETS := runtime/kernels/instruction_sets runtime/kernels/all_instruction_sets
-OTHER_SYSTEM := $(if $(filter linux,$(SYSTEM)),tools/windows)
-UNITS := $(KERNELS) $(LONGEST) $(INSTRUCTION_SETS) $(filter-out tools/core tools/page $(OTHER_SYSTEM) runtime/kernels $(LONGEST),$(ROOMS))
+OTHER_SYSTEMS := $(filter-out tools/$(SYSTEM),tools/windows tools/macos)
+UNITS := $(KERNELS) $(LONGEST) $(INSTRUCTION_SETS) $(filter-out tools/core tools/page $(OTHER_SYSTEMS) runtime/kernels $(LONGEST),$(ROOMS))
 TEST_UNITS := $(foreach room,$(ROOMS:%=tests/%) tests/attacks,$(if $(wildcard $(room)/*.cpp),$(room)))
 ROOM_UNITS := $(filter $(ROOMS),$(UNITS)) tools/page $(TEST_UNITS)
 FORMATTED := $(foreach folder,$(ROOMS) $(ROOMS:%=tests/%) tests/support tests/fuzz tests/attacks,$(wildcard $(folder)/*.h $(folder)/*.cpp))
@@ -128,7 +136,7 @@ ABI := $(shell sed -n 's/^\#define MINIMIND_ABI //p' runtime/api/minimind.h)
 LIBRARY := $(BUILD)/libminimind.so.$(ABI)
 TEST_OBJECTS := $(TEST_UNITS:%=$(BUILD)/%.o)
 
-.PHONY: all lib licences release test-release test-arm64 test-windows wheel test-python help demo poet test test-serve test-clients test-deploy check test-everything test-systems run-tests install install-program deb test-deb clean format sanitize sanitize-threads run-threaded-tests soak fuzz reference bench-peers packages test-packages check-format check-units tidy
+.PHONY: all lib licences release test-release test-arm64 test-windows test-macos wheel test-python help demo poet test test-serve test-clients test-deploy check test-everything test-systems run-tests install install-program deb test-deb clean format sanitize sanitize-threads run-threaded-tests soak fuzz reference bench-peers packages test-packages check-format check-units tidy
 all: minimind
 
 help:
@@ -148,6 +156,7 @@ help:
 	@echo 'make test-release     the same, and check them'
 	@echo 'make test-arm64       compile the tests for 64-bit ARM, and run them under emulation'
 	@echo 'make test-windows     build the program for Windows, and test it under wine'
+	@echo 'make test-macos       build the program for macOS, and check its file'
 	@echo 'make install PREFIX=  install into PREFIX (default $(PREFIX)): bin/minimind, share/minimind, man pages, completions,'
 	@echo '                      lib/libminimind.so, include/minimind.h and lib/pkgconfig/minimind.pc'
 	@echo 'make deb              install debhelper if it is missing, and build a package of Debian, build/deb/*.deb'
@@ -193,13 +202,20 @@ $(LIBRARY): $(filter $(BUILD)/weights/% $(BUILD)/runtime/%,$(OBJECTS)) runtime/a
 	@ln -sfn $(notdir $@) $(@D)/libminimind.so
 
 # What people download: a file for each target, with all libraries and the bundled poet within it.
-RELEASE_TARGETS := linux-x86_64 linux-aarch64 windows-x86_64
+RELEASE_TARGETS := linux-x86_64 linux-aarch64 windows-x86_64 macos-aarch64
 WINDOWS_PACKAGES := g++-mingw-w64-x86-64-posix
 RELEASE_PACKAGES = $(if $(filter linux-aarch64,$(RELEASE_TARGETS)),g++-aarch64-linux-gnu qemu-user) \
 	$(if $(filter windows-x86_64,$(RELEASE_TARGETS)),$(WINDOWS_PACKAGES))
-release: minimind
+# The compiler for macOS, from PyPI.
+ZIG := $(CURDIR)/build/zig/bin/python -m ziglang
+build/zig/ziglang-0.17.1:
+	$(call create_venv,build/zig)
+	build/zig/bin/pip install -q $(subst -,==,$(@F))
+	touch $@
+
+release: minimind $(if $(filter macos-%,$(RELEASE_TARGETS)),build/zig/ziglang-0.17.1)
 	$(if $(RELEASE_PACKAGES),$(call install_packages,$(RELEASE_PACKAGES)))
-	+LIBRARIES='$(BUILD_PACKAGES)' tools/release.sh ./minimind $(VERSION) $(RELEASE_TARGETS)
+	+LIBRARIES='$(BUILD_PACKAGES)' ZIG='$(ZIG)' tools/release.sh ./minimind $(VERSION) $(RELEASE_TARGETS)
 
 # Under emulation. The rooms of tools are left out: most of their tests start the program.
 ARM64_TESTS := $(filter tests/weights/% tests/runtime/%,$(TEST_UNITS))
@@ -212,6 +228,11 @@ test-windows: minimind
 	$(call install_packages,$(WINDOWS_PACKAGES) wine)
 	+@$(MAKE) --no-print-directory release RELEASE_TARGETS=windows-x86_64
 	python3 tests/windows.py build/release-files/minimind-$(VERSION)-windows-x86_64.exe
+
+# Nothing on Debian runs the program for macOS.
+test-macos: minimind
+	+@$(MAKE) --no-print-directory release RELEASE_TARGETS=macos-aarch64
+	python3 tests/macos.py build/release-files/minimind-$(VERSION)-macos-aarch64 build/zig/lib/python3*/site-packages/ziglang/lib/libc/darwin/libSystem.tbd
 
 test-release: release
 	tests/release.sh build/release-files

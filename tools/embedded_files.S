@@ -2,6 +2,13 @@
    page_list.h, and for its policy. The model that the program takes if none is named, a GGUF file: bundled_model, which is empty
    unless BUNDLED_MODEL names a file. The commit of the sources: source_commit. */
 
+#if defined(__APPLE__)
+.macro place name
+.private_extern _\name
+.global _\name
+_\name:
+.endm
+#else
 .macro place name
 .global \name
 #ifndef _WIN32
@@ -9,6 +16,7 @@
 #endif
 \name:
 .endm
+#endif
 
 .macro embed name, folder, file
 place \name
@@ -16,8 +24,10 @@ place \name
 place \name\()_end
 .endm
 
-#ifdef _WIN32
+#if defined(_WIN32)
 .section .rdata, "dr"
+#elif defined(__APPLE__)
+.section __TEXT,__const
 #else
 .section .rodata
 #endif
@@ -44,6 +54,6 @@ embed page_content_security_policy, "tools/serve/page/", "content_security_polic
 .long 0xc0000000, 4, 3, 0
 #endif
 
-#ifndef _WIN32
+#if defined(__linux__)
 .section .note.GNU-stack, "", %progbits
 #endif

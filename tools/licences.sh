@@ -13,3 +13,8 @@ for package in "$@" libboost1.74-dev libc6-dev libstdc++-12-dev mingw-w64-x86-64
   printf '\n==== %s ====\n' "$(dpkg-query -W -f '${Package} ${Version}' "$package")"
   cat "/usr/share/doc/$package/copyright"
 done
+for text in build/zig/lib/python3*/site-packages/ziglang/lib/libcxx/LICENSE.TXT; do
+  [ -e "$text" ] || continue
+  printf '\n==== libc++ of ziglang, in the file for macOS ====\n'
+  cat "$text"
+done

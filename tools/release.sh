@@ -4,7 +4,7 @@
 # Builds one file for each target under build/release-files: the whole program with the bundled poet within it as q8_0, which needs
 # nothing but the system. Two builds of one commit with the same packages give the same bytes. Beside the files: SHA256SUMS, and the
 # licences and versions of the libraries that are within them: LIBRARIES names their packages. MINIMIND is the program for this
-# machine, which writes the poet.
+# machine, which writes the poet. ZIG is the command of zig, whose compiler writes the file for macOS.
 set -eu
 
 program=$1
@@ -29,9 +29,13 @@ for target in "$@"; do
       sysroot=$root/$work/sysroot-arm64 ;;
     windows-x86_64)
       compiler=x86_64-w64-mingw32-g++-posix system=windows suffix=.exe
-      tools/windows/sysroot.sh $work/sysroot-windows
-      sysroot=$root/$work/sysroot-windows ;;
-    *) echo "release.sh: unknown target $target, expected linux-x86_64, linux-aarch64 or windows-x86_64" >&2; exit 2 ;;
+      sysroot=$root/$work/sysroot-windows
+      tools/sysroot_of_sources.sh "$sysroot" x86_64-w64-mingw32-gcc-posix x86_64-w64-mingw32-ar ;;
+    macos-aarch64)
+      compiler="$ZIG c++ -target aarch64-macos.11.0" system=macos
+      sysroot=$root/$work/sysroot-$target
+      tools/sysroot_of_sources.sh "$sysroot" "$ZIG cc -target aarch64-macos.11.0" "$ZIG ar" ;;
+    *) echo "release.sh: unknown target $target; see tools/release.sh" >&2; exit 2 ;;
   esac
   build=$work/$target
   make --no-print-directory STATIC=1 BUILD="$build" CXX="$compiler" MACHINE="${target#*-}" SYSROOT="$sysroot" \

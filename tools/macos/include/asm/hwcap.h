@@ -1,0 +1,3 @@
+#pragma once
+
+#define HWCAP_ASIMDDP 1

@@ -1,0 +1,4 @@
+#pragma once
+#include_next <sys/stat.h>
+
+#define st_mtim st_mtimespec
