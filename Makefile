@@ -587,7 +587,7 @@ run-threaded-tests: $(BUILD)/minimind_tests $(BUILD)/minimind $(LIBRARY)
 	@mkdir -p $(BUILD)/weights && ln -sfn $(CURDIR)/weights/demo $(BUILD)/weights/demo
 	$(TSAN_RUN) $(BUILD)/minimind_tests --gtest_brief=1
 	rm -rf $(BUILD)/python && mkdir $(BUILD)/python && cp -r tools/python/minimind_cpp $(BUILD)/python
-	cp $(LIBRARY) $(BUILD)/python/minimind_cpp
+	cp $(LIBRARY) $(BUILD)/minimind $(BUILD)/python/minimind_cpp
 	LD_PRELOAD=$$($(CXX) -print-file-name=libtsan.so) PYTHONPATH=$(BUILD)/python \
 		$(TSAN_RUN) $(THREADS_VENV)/bin/python -m unittest discover -s tools/python/tests -p 'test_minimind_cpp.py'
 	$(TSAN_RUN) python3 tests/soak/soak.py $(BUILD)/minimind --unmeasured --seconds 60 \
