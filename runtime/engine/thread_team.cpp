@@ -73,7 +73,7 @@ std::size_t quota_cores() {
   return std::max<std::size_t>(1, quota / period);
 }
 
-// For the calling thread; nothing if there are fewer.
+// Binds the calling thread to the processor of this index, if there is one.
 void use_processor(const std::vector<int>& processors, std::size_t index) {
   if (index >= processors.size()) return;
   cpu_set_t own;

@@ -28,10 +28,10 @@ TokenScore score_token(std::span<const float> logits, std::int32_t token, std::s
     return ScoredToken{id, logits[static_cast<std::size_t>(id)] - largest - log_sum};
   };
   TokenScore score{.token = scored(token), .top = {}};
-  const float own = logits[static_cast<std::size_t>(token)];
-  for (std::size_t id = 0; id < logits.size(); ++id) {
-    score.rank += logits[id] > own || (logits[id] == own && id < static_cast<std::size_t>(token));
-  }
+  const auto place = logits.begin() + token;  // of equals, those before it come first
+  score.rank +=
+      static_cast<std::size_t>(std::count_if(logits.begin(), place, [&](float other) { return other >= *place; }) +
+                               std::count_if(place, logits.end(), [&](float other) { return other > *place; }));
   ids.resize(top);
   std::ranges::transform(ids, std::back_inserter(score.top), scored);
   return score;
