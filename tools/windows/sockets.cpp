@@ -103,14 +103,14 @@ SOCKET native_socket(int descriptor) {
   return static_cast<SOCKET>(descriptor & ~range_of_sockets);
 }
 
-int socket(int family, posix_socket_type type, int) {
+int socket(int family, flagged_socket_type type, int) {
   const SOCKET made = WSASocketW(family, type.type, 0, nullptr, 0, WSA_FLAG_OVERLAPPED | WSA_FLAG_NO_HANDLE_INHERIT);
   if (made == INVALID_SOCKET) return fail_of_socket();
   never_wait(made);
   return descriptor_of(made);
 }
 
-int accept4(int descriptor, sockaddr* address, socklen_t* size, posix_socket_type) {
+int accept4(int descriptor, sockaddr* address, socklen_t* size, flagged_socket_type) {
   const SOCKET accepted = ::accept(native_socket(descriptor), address, size);
   if (accepted == INVALID_SOCKET) return fail_of_socket();
   SetHandleInformation(reinterpret_cast<HANDLE>(accepted), HANDLE_FLAG_INHERIT, 0);

@@ -5,26 +5,16 @@
 #include <sys/types.h>
 #include <cstddef>
 
-// All sockets have both flags, which tell the functions below from those of the system.
-struct posix_socket_type {
-  int type;
-};
-constexpr posix_socket_type operator|(int type, posix_socket_type) {
-  return {type};
-}
-constexpr posix_socket_type operator|(posix_socket_type type, posix_socket_type) {
-  return type;
-}
-#define SOCK_CLOEXEC (posix_socket_type{})
-#define SOCK_NONBLOCK (posix_socket_type{})
+#include "tools/other_systems/socket_type.h"
+
 #define MSG_DONTWAIT 0
 #define MSG_NOSIGNAL 0
 #define SHUT_WR SD_SEND
 
 // Sockets are numbers of a range of their own among descriptors.
-int socket(int family, posix_socket_type type, int protocol);
+int socket(int family, flagged_socket_type type, int protocol);
 SOCKET native_socket(int descriptor);
-int accept4(int descriptor, sockaddr* address, socklen_t* size, posix_socket_type type);
+int accept4(int descriptor, sockaddr* address, socklen_t* size, flagged_socket_type type);
 int bind(int descriptor, const sockaddr* address, std::size_t size);
 int connect(int descriptor, const sockaddr* address, std::size_t size);
 int listen(int descriptor, int backlog);
