@@ -4,8 +4,8 @@
 #include <atomic>
 #include <cassert>
 #include <chrono>
-#include <iterator>
 #include <limits>
+#include <map>
 #include <utility>
 
 #include "runtime/engine/thread_team.h"
@@ -31,20 +31,20 @@ double Scheduler::steady_seconds() {
   return std::chrono::duration<double>(std::chrono::steady_clock::now().time_since_epoch()).count();
 }
 
-void Scheduler::add(Generation& text) {
+void Scheduler::add(Generation& text, std::size_t request) {
   assert(!full());
-  texts_.push_back(&text);
+  texts_.push_back({&text, request, steps_});
 }
 
 void Scheduler::remove(Generation& text) {
-  std::erase(texts_, &text);
+  std::erase_if(texts_, [&](const Text& other) { return other.generation == &text; });
 }
 
 std::vector<Scheduler::Ended> Scheduler::step(std::size_t prompt_tokens) {
   work_ = {};
   std::vector<Ended> ended;
-  for (Generation* const text : texts_) {
-    if (text->ended()) ended.push_back({text, nullptr});
+  for (const Text& text : texts_) {
+    if (text.generation->ended()) ended.push_back({text.generation, nullptr});
   }
   if (ended.empty() && !texts_.empty()) {
     const double start = clock_();
@@ -66,30 +66,61 @@ std::vector<Scheduler::Ended> Scheduler::step(std::size_t prompt_tokens) {
       if (share.error || share.text->ended()) ended.push_back({share.text, share.error});
     }
   }
-  for (const Ended& text : ended) std::erase(texts_, text.generation);
+  for (const Ended& text : ended) remove(*text.generation);
   return ended;
 }
 
 // The texts that are decoded, each with as many drafts as leave the batch cheap, then prompts.
 std::vector<Scheduler::Share> Scheduler::choose(std::size_t prompt_tokens) {
   std::vector<Share> shares;
-  const auto decoded =
-      static_cast<std::size_t>(std::ranges::count_if(texts_, [](Generation* text) { return !text->in_prompt(); }));
+  const std::vector<Text*> decoded = texts_to_decode();
   std::size_t room = forward_.max_tokens();
-  for (Generation* const text : texts_) {
-    if (text->in_prompt()) continue;
-    const Piece piece = text->next(std::max<std::size_t>(1, cheap_rows / decoded));
+  ++steps_;
+  for (Text* const text : decoded) {
+    const Piece piece = text->generation->next(std::max<std::size_t>(1, cheap_rows / decoded.size()));
     room -= piece.tokens.size();
-    work_.add_decoded(text->position(), piece.tokens.size());
-    shares.push_back({.text = text, .piece = piece, .error = nullptr});
+    work_.add_decoded(text->generation->position(), piece.tokens.size());
+    text->last_step = steps_;
+    shares.push_back({.text = text->generation, .piece = piece, .error = nullptr});
   }
   add_prompts(shares, std::min(room, prompt_tokens));
   return shares;
 }
 
+std::vector<Scheduler::Text*> Scheduler::texts_to_decode() {
+  std::vector<Text*> texts;
+  std::map<std::size_t, std::size_t> texts_of_request;
+  for (Text& text : texts_) {
+    if (text.generation->in_prompt()) continue;
+    texts.push_back(&text);
+    ++texts_of_request[text.request];
+  }
+  if (!paced() || texts_of_request.size() < 2) return texts;
+  const auto by_texts = [](const auto& a, const auto& b) { return a.second < b.second; };
+  const std::size_t fewest = std::ranges::min_element(texts_of_request, by_texts)->second;
+  std::ranges::stable_sort(texts, {}, &Text::last_step);
+  std::vector<Text*> chosen, others;
+  StepWork least;
+  texts_of_request.clear();
+  for (Text* const text : texts) {
+    const bool has_its_share = texts_of_request[text->request]++ >= fewest;
+    (has_its_share ? others : chosen).push_back(text);
+    if (!has_its_share) least.add_decoded(text->generation->position(), 1);
+  }
+  StepWork work = least;
+  for (Text* const text : others) {
+    work.add_decoded(text->generation->position(), 1);
+    if (!pace_.fits(work, least)) break;
+    chosen.push_back(text);
+  }
+  return chosen;
+}
+
 void Scheduler::add_prompts(std::vector<Share>& shares, std::size_t room) {
   std::vector<Generation*> prompts;
-  std::ranges::copy_if(texts_, std::back_inserter(prompts), [](Generation* text) { return text->in_prompt(); });
+  for (const Text& text : texts_) {
+    if (text.generation->in_prompt()) prompts.push_back(text.generation);
+  }
   const auto is_short = [this](const Generation* text) { return text->prompt_tokens() <= forward_.max_tokens(); };
   const bool all_short = std::ranges::all_of(prompts, is_short), any_short = std::ranges::any_of(prompts, is_short);
   const bool delays_others = paced() && !shares.empty();

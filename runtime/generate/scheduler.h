@@ -21,7 +21,12 @@ namespace minimind {
 // texts that start together would waste most of their time on steps with few texts. Steps with short prompts and steps
 // with parts of long ones take turns if there are both, and so do, of several long prompts, the one that was added
 // first and the one that has the fewest tokens left: a prompt waits for no longer one. With an infinite limit, prompts
-// run in the order in which they were added. The bytes of a text depend neither on the others nor on the clock.
+// run in the order in which they were added.
+//
+// A request with more texts than another one gets no more of them into a step than keep it within the same multiple of
+// a step in which each request has as many as the other: its texts take turns.
+//
+// The bytes of a text depend neither on the others nor on the clock.
 class Scheduler {
  public:
   using Clock = std::function<double()>;  // seconds since some moment
@@ -40,8 +45,9 @@ class Scheduler {
   std::size_t texts() const { return texts_.size(); }
   bool full() const { return texts_.size() == max_texts_; }
 
-  // Adds a text, unless full. It must outlive its end, and its context must not be that of another text here.
-  void add(Generation& text);
+  // Adds a text of a request, unless full. It must outlive its end, and its context must not be that of another text
+  // here.
+  void add(Generation& text, std::size_t request = 0);
 
   // Drops a text that has not ended.
   void remove(Generation& text);
@@ -54,6 +60,11 @@ class Scheduler {
   const StepWork& work() const { return work_; }
 
  private:
+  struct Text {
+    Generation* generation;
+    std::size_t request;
+    std::size_t last_step;  // in which it was decoded
+  };
   // A text and what it has in a step.
   struct Share {
     Generation* text;
@@ -63,6 +74,7 @@ class Scheduler {
   };
   static double steady_seconds();
   std::vector<Share> choose(std::size_t prompt_tokens);
+  std::vector<Text*> texts_to_decode();
   void add_prompts(std::vector<Share>& shares, std::size_t room);
   bool paced() const;
   void take(std::vector<Share>& shares);
@@ -71,8 +83,9 @@ class Scheduler {
   std::size_t max_texts_;
   double longest_step_;
   Clock clock_;
-  std::vector<Generation*> texts_;  // in the order in which they were added
-  std::vector<float> logits_;       // [rows of a step, vocab]
+  std::vector<Text> texts_;    // in the order in which they were added
+  std::vector<float> logits_;  // [rows of a step, vocab]
+  std::size_t steps_ = 0;
   StepPace pace_;
   StepWork work_;                    // of the step
   bool runs_short_prompts_ = false;  // the step, and no parts of long ones

@@ -28,6 +28,10 @@ std::size_t attended(std::size_t position, std::size_t count) {
   return count * position + count * (count + 1) / 2;
 }
 
+StepWork without_prompts(const StepWork& work) {
+  return {.rows = work.rows, .row_positions = work.row_positions};
+}
+
 }  // namespace
 
 void StepWork::add_decoded(std::size_t position, std::size_t count) {
@@ -47,6 +51,7 @@ std::size_t StepPace::tokens(const StepWork& work, std::size_t position, std::si
   const bool first = work.tokens == 0;
   if (first && measures_alone(work)) return 0;
   most = std::min(most, most_tokens_ - std::min(most_tokens_, work.tokens));
+  const StepWork alone = without_prompts(work);
   const auto with = [&](std::size_t count) {
     StepWork more = work;
     more.add_prompt(position, count);
@@ -55,12 +60,16 @@ std::size_t StepPace::tokens(const StepWork& work, std::size_t position, std::si
   std::size_t fitting = first ? std::min<std::size_t>(1, most) : 0;
   for (std::size_t beyond = most + 1; fitting + 1 < beyond;) {
     const std::size_t count = (fitting + beyond) / 2;
-    (estimate(excess(with(count), longest_step_)).most() <= 0 ? fitting : beyond) = count;
+    (fits(with(count), alone) ? fitting : beyond) = count;
   }
   // From steps of one size nothing is learned about others.
   if (!first || fitting == most || (prompt_steps_ + 1) % exploration_interval != 0) return fitting;
   const std::size_t more = fitting + std::max<std::size_t>(1, fitting / 4);
-  return more <= most && estimate(excess(with(more), explored * longest_step_)).value <= 0 ? more : fitting;
+  return more <= most && estimate(excess(with(more), alone, explored * longest_step_)).value <= 0 ? more : fitting;
+}
+
+bool StepPace::fits(const StepWork& work, const StepWork& least) const {
+  return estimate(excess(work, least, longest_step_)).most() <= 0;
 }
 
 void StepPace::learn(const StepWork& work, double seconds) {
@@ -71,7 +80,7 @@ void StepPace::learn(const StepWork& work, double seconds) {
   update(x, seconds);
   if (work.tokens == 0) return;
   ++prompt_steps_;
-  const double alone = estimate(features({.rows = work.rows, .row_positions = work.row_positions})).value;
+  const double alone = estimate(features(without_prompts(work))).value;
   most_tokens_ = seconds > tolerated * longest_step_ * alone ? std::max<std::size_t>(1, work.tokens / 2)
                                                              : std::max(most_tokens_, 2 * work.tokens);
 }
@@ -100,11 +109,11 @@ bool StepPace::measures_alone(const StepWork& work) const {
   return !started_ || alone.error > too_vague * alone.value;
 }
 
-// The estimate of this is the time of the step minus `times` that of the same step without prompts.
-StepPace::Vector StepPace::excess(const StepWork& work, double times) {
+// The estimate of this is the time of the step minus `times` that of `least`.
+StepPace::Vector StepPace::excess(const StepWork& work, const StepWork& least, double times) {
   Vector excess = features(work);
-  const Vector alone = features({.rows = work.rows, .row_positions = work.row_positions});
-  for (std::size_t i = 0; i < costs; ++i) excess[i] -= times * alone[i];
+  const Vector of_least = features(least);
+  for (std::size_t i = 0; i < costs; ++i) excess[i] -= times * of_least[i];
   return excess;
 }
 

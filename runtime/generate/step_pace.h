@@ -36,6 +36,9 @@ class StepPace {
   // Returns 0 for the first prompt of a step only to measure a step without prompts, never twice in a row.
   std::size_t tokens(const StepWork& work, std::size_t position, std::size_t most) const;
 
+  // Whether a step of texts takes at most `longest_step` times as long as `least`, in spite of the uncertainty.
+  bool fits(const StepWork& work, const StepWork& least) const;
+
   // Learns from a step that has run.
   void learn(const StepWork& work, double seconds);
 
@@ -51,7 +54,7 @@ class StepPace {
   static Vector features(const StepWork& work);
   Estimate estimate(const Vector& x) const;
   bool measures_alone(const StepWork& work) const;
-  static Vector excess(const StepWork& work, double times);
+  static Vector excess(const StepWork& work, const StepWork& least, double times);
   bool surprises(const Vector& x, double seconds);
   void start(double seconds);
   void update(const Vector& x, double seconds);

@@ -158,7 +158,7 @@ void TextQueue::give_place(Text& text) {
     other.paused = true;
     other.since = steps_;
   }
-  scheduler_.add(*text.generation);
+  scheduler_.add(*text.generation, text.request);
   text.paused = false;
   text.since = steps_;
 }

@@ -312,6 +312,7 @@ class Files:
 
     def rewrite(self, stop):
         """Rewrites checkpoints until the event is set, as a trainer does: in place, and by a new file of the same name."""
+        os.sched_setaffinity(0, CLIENT_CORES)
         round_ = 0
         while not stop.wait(0.3):
             path = self.model if round_ % 3 == 0 else self.next

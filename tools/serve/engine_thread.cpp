@@ -30,6 +30,9 @@ constexpr std::chrono::seconds quiet_time{1};
 // Steps with parts of long prompts take this much longer than others at most: Scheduler.
 constexpr double longest_step = 2;
 
+// Seconds. A step that was held up does not stop the texts of its queue for longer.
+constexpr double longest_lead = 0.1;
+
 // The times between the tokens of a text, which its functions note one at a time.
 class TokenGaps {
  public:
@@ -253,9 +256,8 @@ void EngineThread::run() {
     if (old_queue_) {
       old_queue_->end_gone();
       old_queue_->start();  // texts that have paused
-      step(*old_queue_);
     }
-    step(*queue_);
+    step();
     if (old_queue_ && old_queue_->texts() == 0) old_queue_.reset();
   }
   if (old_queue_) old_queue_->end_running(shutting_down());
@@ -286,25 +288,41 @@ void EngineThread::note_arrivals() {
   others_come_ = progress_ - arrivals_[0] < quiet_time;
 }
 
-void EngineThread::step(TextQueue& queue) {
-  if (queue.running() == 0) return;
+// Texts of two queues cannot be in one batch. Each queue gets as much time as the other, whatever its steps take.
+void EngineThread::step() {
+  if (!old_queue_ || old_queue_->running() == 0 || queue_->running() == 0) lead_ = 0;
+  if (old_queue_ && old_queue_->running() > 0 && (queue_->running() == 0 || lead_ > 0)) {
+    lead_ -= step(*old_queue_);
+  } else {
+    lead_ += step(*queue_);
+  }
+  lead_ = std::clamp(lead_, -longest_lead, longest_lead);
+}
+
+// Returns the seconds of computing.
+double EngineThread::step(TextQueue& queue) {
+  if (queue.running() == 0) return 0;
   const auto seconds_since = [](Clock::time_point start) {
     return std::chrono::duration<double>(Clock::now() - start).count();
   };
   const auto start = Clock::now();
+  double seconds = 0;
   try {
     const StepTurn turn(turns_);
     const auto turn_start = Clock::now();
     queue.compute(others_come_ ? std::max(least_prompt_tokens, prompt_limit_.tokens() / 4) : prompt_limit_.tokens());
-    prompt_limit_.learn(queue.work().tokens, seconds_since(turn_start));
+    seconds = seconds_since(turn_start);
+    prompt_limit_.learn(queue.work().tokens, seconds);
   } catch (...) {
-    return queue.end_running(std::current_exception());
+    queue.end_running(std::current_exception());
+    return seconds;
   }
   {
     const std::lock_guard lock(mutex_);
     counts_.step_seconds.add(seconds_since(start));
   }
   queue.report();
+  return seconds;
 }
 
 void EngineThread::note_load() {

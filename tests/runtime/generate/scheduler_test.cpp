@@ -212,24 +212,24 @@ TEST(Scheduler, KeepsGapsShortWhileLongPromptsComeIn) {
   EXPECT_LT(of_deep.prompt_steps, 2u * 4 * 440);
 }
 
-// Texts on a simulated machine, where a step without prompts takes 1 and a token of a prompt 0.01. One text is decoded
-// throughout, unless there are to be `prompts_only`.
+// Texts on a simulated machine, where a step with one row takes 1, each further row `row_seconds` and a token of a
+// prompt 0.01. One text is decoded throughout, unless there are to be `prompts_only`.
 class SimulatedTexts {
  public:
-  explicit SimulatedTexts(bool prompts_only = false) {
+  explicit SimulatedTexts(bool prompts_only = false, double row_seconds = 0) : row_seconds_(row_seconds) {
     if (prompts_only) return;
     add(1, 200);
     for (int i = 0; i < 10; ++i) step();
   }
 
   // Adds a text with a prompt of `prompt` tokens, which generates `tokens`.
-  Generation& add(std::size_t prompt, std::size_t tokens) {
+  Generation& add(std::size_t prompt, std::size_t tokens, std::size_t request = 0) {
     Job& job = jobs_.emplace_back();
     job.options = greedy(tokens);
     job.context = std::make_unique<Context>(engine_.model.config, prompt + tokens);
     job.generation = std::make_unique<Generation>(engine_.model, *job.context, nullptr, Tokens(prompt, 2), job.options,
                                                   silent, never_);
-    scheduler_.add(*job.generation);
+    scheduler_.add(*job.generation, request);
     return *job.generation;
   }
 
@@ -246,10 +246,12 @@ class SimulatedTexts {
  private:
   // The scheduler reads the clock before a step and after it.
   double read_clock() {
-    if (++ticks_ % 2 == 0) seconds_ += 1 + 0.01 * static_cast<double>(work().tokens);
-    return seconds_;
+    if (++ticks_ % 2 != 0) return seconds_;
+    const std::size_t further_rows = std::max<std::size_t>(work().rows, 1) - 1;
+    return seconds_ += 1 + row_seconds_ * static_cast<double>(further_rows) + 0.01 * static_cast<double>(work().tokens);
   }
 
+  const double row_seconds_;
   const std::atomic<bool> never_ = false;
   GoldenEngine engine_{distinct_case, 1};
   Forward forward_{engine_.model, kernels::choose(), 1, 128, 4000};
@@ -328,6 +330,33 @@ TEST(Scheduler, APromptWaitsForNoLongerOneWhichStillComesToItsEnd) {
     }
     EXPECT_FALSE(longest.in_prompt()) << prompts_only;
   }
+}
+
+// Two requests on a machine where each row costs a step of its own: one text of the first, eight of the second.
+TEST(Scheduler, ARequestWithManyTextsDelaysAnotherNoMoreThanTheLongestStep) {
+  SimulatedTexts texts(false, 1);
+  std::vector<const Generation*> many;
+  for (int i = 0; i < 8; ++i) many.push_back(&texts.add(1, 150, 1));
+  texts.step();
+  constexpr int learning = 20, steps = 100;
+  double seconds = 0;
+  for (int i = 0; i < learning + steps; ++i) {
+    const double step = texts.step();
+    if (i < learning) continue;
+    seconds += step;
+    EXPECT_LE(step, 2 * 2 + 1) << "twice a step with a text of each, and one row for what is uncertain";
+  }
+  EXPECT_LE(seconds / steps, 2 * 2 + 0.1);
+  EXPECT_GE(seconds / steps, 2 * 2 - 1) << "of the time that they may take";
+  const auto [least, most] = std::ranges::minmax(many, {}, &Generation::position);
+  EXPECT_LE(most->position() - least->position(), 1u) << "they take turns";
+}
+
+TEST(Scheduler, RequestsWithAsManyTextsEachRunTogether) {
+  SimulatedTexts texts(true, 1);
+  for (const std::size_t request : {1u, 1u, 1u, 2u, 2u, 2u}) texts.add(1, 50, request);
+  for (int i = 0; i < 40; ++i) texts.step();
+  EXPECT_EQ(texts.work().rows, 6u);
 }
 
 // Drafts as many tokens as it may.

@@ -339,6 +339,33 @@ TEST_F(EngineThreadTest, ATextThatHasPausedGoesOnWithTheWeightsThatWereReplaced)
   engine_.reset();
 }
 
+TEST_F(EngineThreadTest, LongStepsWithOldWeightsTakeNoMoreTimeThanThoseWithNewOnes) {
+  TextModel model(small_arguments(), "");
+  engine_.emplace(model, EngineLimits{.parallel = 1, .kv_memory = bytes_of(2000), .queue = 4}, turns_, [] {});
+  std::atomic<std::size_t> old_pieces = 0;
+  engine_->submit(one(job(0, 400, [&] { old_pieces++ == 0 ? events_.hold() : std::this_thread::sleep_for(20ms); })));
+  events_.wait_until_held();
+  engine_->replace_weights([&] { model.replace_weights(std::make_shared<Model>(*model.llm().model)); },
+                           [this](const std::exception_ptr& error) {
+                             events_.add({2, {}, message_of(error)});
+                           });
+  std::size_t pieces_at_end = 0;
+  TextJob with_new_weights = job(1, 200);
+  with_new_weights.on_end = [&, on_end = std::move(with_new_weights.on_end)](Generated generated,
+                                                                             const std::exception_ptr& error) {
+    pieces_at_end = old_pieces;
+    on_end(std::move(generated), error);
+  };
+  engine_->submit(one(std::move(with_new_weights)));
+  events_.release();
+  const auto ends = events_.wait(2);
+  ASSERT_EQ(ends.size(), 2u);
+  EXPECT_EQ(ends[1].number, 1u);
+  EXPECT_EQ(ends[1].generated.tokens.size(), 200u);
+  EXPECT_LT(pieces_at_end, 100u) << "steps in turns would be 200";
+  engine_.reset();
+}
+
 TEST_F(EngineThreadTest, AReplacementThatFailsLeavesTheWeightsAndSaysWhy) {
   EngineThread& engine = start({.parallel = 1, .kv_memory = bytes_of(1000), .queue = 4});
   engine.replace_weights([] { throw Error("failed"); },
