@@ -80,7 +80,12 @@ class PromptLimit {
   PromptLimit(double longest, std::size_t least, std::size_t most)
       : longest_(longest), least_(least), most_(most), tokens_(most) {}
 
-  std::size_t tokens() const { return tokens_; }
+  // Returns the limit of a step with so many rows of texts, divided by `divisor`. A step with many rows is long by
+  // itself: at least half as many tokens lengthen it by half at most, while with few of them the last of many prompts
+  // that come together would wait for seconds.
+  std::size_t tokens(std::size_t rows = 0, std::size_t divisor = 1) const {
+    return std::max({least_, tokens_ / divisor, rows / 2});
+  }
 
   // Learns from a step that has run with `tokens` tokens of prompts. One that other programs have delayed halves the
   // limit at most; only steps that use it up raise it.

@@ -310,7 +310,7 @@ double EngineThread::step(TextQueue& queue) {
   try {
     const StepTurn turn(turns_);
     const auto turn_start = Clock::now();
-    queue.compute(others_come_ ? std::max(least_prompt_tokens, prompt_limit_.tokens() / 4) : prompt_limit_.tokens());
+    queue.compute(prompt_limit_.tokens(queue.work().rows, others_come_ ? 4 : 1));
     seconds = seconds_since(turn_start);
     prompt_limit_.learn(queue.work().tokens, seconds);
   } catch (...) {

@@ -259,6 +259,13 @@ TEST(PromptLimit, KeepsStepsAboutAsLongAsAllowed) {
   }
 }
 
+TEST(PromptLimit, ALongStepOfManyTextsGetsHalfAsManyTokensOfPrompts) {
+  PromptLimit limit(0.032, 8, 256);
+  for (int i = 0; i < 10; ++i) limit.learn(limit.tokens(128, 4), 0.06);
+  EXPECT_EQ(limit.tokens(128, 4), 64u);
+  EXPECT_EQ(limit.tokens(4, 4), 8u);
+}
+
 TEST(PromptLimit, RecoversFromAStepThatWasHeldUp) {
   PromptLimit limit(0.03, 8, 128);
   limit.learn(128, 10);
