@@ -142,18 +142,20 @@ class SchemaRules : public GrammarRules {
     // How many more properties must follow than those that are missing.
     std::size_t more() const { return what->min - std::min(what->min, count() + missing); }
   };
-  struct Object {
-    Progress progress;
-    std::vector<std::uint64_t> members;  // [properties], the bytes of the value and the rest; empty if not worked out
-  };
-  struct Array {
-    const ArrayCase* what;
-    SchemaShapes::ArrayProgress progress;
-  };
   struct OtherMember {
     AutomatonId names;
     ShapeId value;
     std::uint32_t after;  // in objects_
+  };
+  struct Object {
+    Progress progress;
+    std::vector<std::uint64_t> members;  // [properties], the bytes of the value and the rest; empty if not worked out
+    std::optional<std::uint64_t> bytes, member_bytes;   // of the rest and of the shortest member, if worked out
+    std::optional<std::vector<OtherMember>> others;  // until its members are alternatives
+  };
+  struct Array {
+    const ArrayCase* what;
+    SchemaShapes::ArrayProgress progress;
   };
 
   static Symbol rule(std::uint32_t id) { return {true, id, {}}; }
@@ -193,6 +195,7 @@ class SchemaRules : public GrammarRules {
   Progress with_property(Progress progress, std::uint32_t property);
   SchemaShapes::ObjectProgress progress_of(const Progress& progress);
   std::uint64_t rest_of(const Progress& progress);
+  std::uint64_t rest_of(std::uint32_t object);
   static bool may_close(const Progress& progress);
   std::uint32_t array_of(const ArrayCase* what, SchemaShapes::ArrayProgress progress);
   Trie& trie_of(const ObjectCase* what);
@@ -204,7 +207,8 @@ class SchemaRules : public GrammarRules {
   std::uint64_t least_of(const Progress& progress, std::uint32_t begin, std::uint32_t end);
   bool may_follow(Object& object, std::uint32_t property);
   void work_out_members(Object& object);
-  std::vector<OtherMember> other_members(std::uint32_t object);
+  const std::vector<OtherMember>& other_members(std::uint32_t object);
+  std::vector<OtherMember> make_other_members(std::uint32_t object);
   std::uint64_t shortest_member(std::uint32_t object);
   std::uint64_t shortest_named(std::uint32_t object, std::uint32_t node);
   std::uint64_t shortest_value(std::uint32_t object, std::uint32_t property);
@@ -378,7 +382,7 @@ std::uint32_t SchemaRules::object_of(const Progress& progress) {
   if (progress.what->some.empty() && progress.what->properties.size() <= most_compared) {
     place->second = objects_left_.try_emplace(left_of(progress), place->second).first->second;
   }
-  if (place->second == objects_.size()) objects_.push_back({progress, {}});
+  if (place->second == objects_.size()) objects_.push_back({progress, {}, {}, {}, {}});
   return place->second;
 }
 
@@ -452,6 +456,12 @@ std::uint64_t SchemaRules::rest_of(const Progress& progress) {
   // Each member has a comma, of which the first one of an object takes none.
   const bool first = progress.count() == 0 && bytes > 0;
   return std::min(bytes + (first ? 0 : 1), no_text);
+}
+
+std::uint64_t SchemaRules::rest_of(std::uint32_t object) {
+  std::optional<std::uint64_t>& bytes = objects_[object].bytes;
+  if (!bytes) bytes = rest_of(objects_[object].progress);
+  return *bytes;
 }
 
 SchemaRules::More SchemaRules::more_of(const Progress& progress) {
@@ -635,7 +645,7 @@ std::uint64_t SchemaRules::bytes_of(const Rule& rule) {
       return shortest_character(sets_[rule.a]);
     case Kind::object_start:
     case Kind::object_next:
-      return rest_of(objects_[rule.a].progress);
+      return rest_of(rule.a);
     case Kind::member:
       return shortest_member(rule.a);
     case Kind::named:
@@ -693,18 +703,27 @@ std::uint64_t SchemaRules::shortest_value(std::uint32_t object, std::uint32_t pr
 }
 
 std::uint64_t SchemaRules::shortest_member(std::uint32_t object) {
+  if (objects_[object].member_bytes) return *objects_[object].member_bytes;
   std::uint64_t shortest = no_text;
   if (!objects_[object].progress.what->properties.empty()) shortest = shortest_named(object, 0) + 1;
   for (const OtherMember& other : other_members(object)) {
     const std::uint64_t name = shapes_.automata().bytes(other.names).front() + 3;  // two quotes and the colon
-    shortest = std::min(shortest, name + shapes_.bytes(other.value) + rest_of(objects_[other.after].progress));
+    shortest = std::min(shortest, name + shapes_.bytes(other.value) + rest_of(other.after));
   }
-  return std::min(shortest, no_text);
+  return *(objects_[object].member_bytes = std::min(shortest, no_text));
+}
+
+const std::vector<SchemaRules::OtherMember>& SchemaRules::other_members(std::uint32_t object) {
+  if (!objects_[object].others) {
+    std::vector<OtherMember> others = make_other_members(object);
+    objects_[object].others = std::move(others);
+  }
+  return *objects_[object].others;
 }
 
 // The members of an object that its trie does not have: of other names, and those that fulfil a condition on some
 // property.
-std::vector<SchemaRules::OtherMember> SchemaRules::other_members(std::uint32_t object) {
+std::vector<SchemaRules::OtherMember> SchemaRules::make_other_members(std::uint32_t object) {
   std::vector<OtherMember> result;
   const Progress state = objects_[object].progress;
   const ObjectCase& what = *state.what;
@@ -714,8 +733,9 @@ std::vector<SchemaRules::OtherMember> SchemaRules::other_members(std::uint32_t o
     }
     after.some |= chosen;
     const ShapeId shape = shapes_.shape_of(std::move(value));
-    if (shapes_.bytes(shape) >= no_text || rest_of(after) >= no_text) return;
-    result.push_back({names, shape, object_of(after)});
+    if (shapes_.bytes(shape) >= no_text) return;
+    const std::uint32_t next = object_of(after);
+    if (rest_of(next) < no_text) result.push_back({names, shape, next});
   };
   if (what.max && state.count() >= *what.max) return result;
   const std::uint32_t open = ((1U << what.some.size()) - 1) & ~state.some;
@@ -741,8 +761,7 @@ std::vector<SchemaRules::OtherMember> SchemaRules::other_members(std::uint32_t o
     }
     if (possible == 0) continue;
     const Progress after = with_property(state, static_cast<std::uint32_t>(i));
-    const AutomatonId names =
-        shapes_.automata().cached("name " + what.properties[i].name, [&] { return Automaton::of_texts({name}); });
+    const AutomatonId names = shapes_.name_of(what.properties[i]);
     for (std::uint32_t chosen = possible; chosen != 0; chosen = (chosen - 1) & possible) {
       add(names, what.properties[i].value, chosen, after);
     }
@@ -861,8 +880,7 @@ std::vector<GrammarRules::Sequence> SchemaRules::values(ShapeId shape) {
     result.push_back({byte('{', JsonEvent::object_opens), use({Kind::object_start, object_of(start)})});
   }
   for (const ArrayCase* what : cases.arrays) {
-    SchemaShapes::ArrayProgress start;
-    start.contains.resize(what->contains.size());
+    SchemaShapes::ArrayProgress start = SchemaShapes::start_of(*what);
     if (shapes_.rest_of_array(*what, start) >= no_text) continue;
     result.push_back({byte('[', JsonEvent::array_opens), use({Kind::array_start, array_of(what, std::move(start))})});
   }
@@ -973,6 +991,7 @@ std::vector<GrammarRules::Sequence> SchemaRules::members(std::uint32_t object) {
     add_value_of_member(sequence, other.value, other.after);
     result.push_back(std::move(sequence));
   }
+  objects_[object].others.reset();
   return result;
 }
 

@@ -100,12 +100,41 @@ void SchemaShapes::visit_parts(ShapeId root, Visit visit) {
     for (const ObjectCase* object : cases(shape).objects) {
       for (const ObjectCase::Property& property : object->properties) add(property.shape);
       for (const ObjectCase::Others& others : object->others) add(others.shape);
+      if (!prepares_) continue;
+      for (const ShapeId value : values_of_some(*object)) add(value);
     }
     for (const ArrayCase* array : cases(shape).arrays) {
       for (const std::vector<NodeId>& item : array->prefix) add(shape_of(item));
       add(shape_of(array->rest));
+      if (!prepares_ || array->contains.empty()) continue;
+      for (const ItemChoice& choice : next_items(*array, start_of(*array))) add(choice.shape);
     }
   }
+}
+
+AutomatonId SchemaShapes::name_of(const ObjectCase::Property& property) {
+  return automata().cached("name " + property.name,
+                           [&] { return Automaton::of_texts({code_points_of(property.name)}); });
+}
+
+// The values of members that fulfil one of the conditions on some property.
+std::vector<ShapeId> SchemaShapes::values_of_some(const ObjectCase& object) {
+  std::vector<ShapeId> result;
+  const auto add = [&](std::vector<NodeId> value, const SchemaNode::SomeProperty& some) {
+    value.push_back(some.value);
+    result.push_back(shape_of(std::move(value)));
+  };
+  for (std::size_t i = 0; i < object.some.size(); ++i) {
+    for (const ObjectCase::Others& others : object.others) {
+      if ((others.some >> i & 1) != 0) add(others.value, object.some[i]);
+    }
+    for (const ObjectCase::Property& property : object.properties) {
+      if (!automata()[object.some[i].names].accepts(code_points_of(property.name))) continue;
+      automata().prepare(name_of(property));
+      add(property.value, object.some[i]);
+    }
+  }
+  return result;
 }
 
 void SchemaShapes::explore(ShapeId root) {
@@ -879,9 +908,7 @@ std::uint64_t SchemaShapes::bytes_of_cases(ShapeId shape) {
   if (all.string) take(string_bytes(*all.string));
   if (all.number) take(automata().bytes(*all.number).front());
   for (const ArrayCase* array : all.arrays) {
-    ArrayProgress start;
-    start.contains.resize(array->contains.size());
-    take(added(1, rest_of_array(*array, start)));
+    take(added(1, rest_of_array(*array, start_of(*array))));
   }
   for (const ObjectCase* object : all.objects) {
     ObjectProgress start;

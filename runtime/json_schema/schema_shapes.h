@@ -162,8 +162,15 @@ class SchemaShapes {
   std::uint64_t rest_of_array(const ArrayCase& array, const ArrayProgress& progress);
   // "name":value, of the shortest member that no property names.
   std::uint64_t cheapest_others(const ObjectCase& object);
+  // The automaton of its name alone.
+  AutomatonId name_of(const ObjectCase::Property& property);
   std::vector<std::uint64_t> rests_with_each(const ObjectCase& object, const ObjectProgress& progress);
   std::vector<std::uint64_t> rests_in_order(const ObjectCase& object, const ObjectProgress& progress);
+  static ArrayProgress start_of(const ArrayCase& array) {
+    ArrayProgress start;
+    start.contains.resize(array.contains.size());
+    return start;
+  }
   bool may_close(const ArrayCase& array, const ArrayProgress& progress) const;
   std::vector<ItemChoice> next_items(const ArrayCase& array, const ArrayProgress& progress);
 
@@ -214,6 +221,7 @@ class SchemaShapes {
   void charge(NodeId id);
   template <class Visit>
   void visit_parts(ShapeId root, Visit visit);
+  std::vector<ShapeId> values_of_some(const ObjectCase& object);
 
   ShapeCases work_out(ShapeId shape);
   std::optional<StringCase> string_case(const std::vector<std::vector<NodeId>>& branches);

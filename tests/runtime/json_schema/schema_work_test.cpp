@@ -599,6 +599,24 @@ TEST(SchemaWorkLimit, AlternativesShareTheWorkOnTheirNames) {
   EXPECT_LT(work.steps(), 2000);
 }
 
+// Members and items that fulfil a condition on some of them are values of their own.
+TEST(SchemaWorkLimit, ValuesThatFulfilAConditionOnSomeAreReadyForTexts) {
+  Json properties;
+  for (std::size_t i = 0; i < 50; ++i) properties[name_of(i) + std::string(40, 'x')] = {{"type", "string"}};
+  const Json value{{"type", "object"}, {"properties", properties}};
+  const Json items{{"type", "array"}, {"contains", value}};
+  const Json members{{"type", "object"}, {"not", {{"additionalProperties", {{"not", value}}}}}};
+  for (const auto& [schema, start] : {std::pair(items, "["), std::pair(members, "{\"a\": ")}) {
+    GrammarState state(std::make_shared<const Grammar>(compile_json_schema(schema, "s").grammar));
+    ASSERT_TRUE(state.advance(start));
+    std::vector<std::uint8_t> allowed(1);
+    const WorkLimit work(1'000'000, "the test");
+    state.mark_allowed(TokenTrie({{"{\"z", 0}}), allowed);
+    EXPECT_EQ(allowed[0], 1);
+    EXPECT_LT(work.steps(), 5000) << schema;
+  }
+}
+
 // The alternatives of oneOf get the opposites of the others, each of which is violated in one way for each property.
 TEST(SchemaWorkLimit, MissingAndWrongPropertiesAreOneCase) {
   Json schema{{"$ref", "#/$defs/r"}};
