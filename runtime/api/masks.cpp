@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cstddef>
 #include <cstdint>
-#include <cstring>
 #include <exception>
 #include <memory>
 #include <optional>
@@ -43,30 +42,9 @@ struct minimind_grammar {
   std::string notes;
 };
 
-namespace {
-
-// Flags to bits, [(flags + 31) / 32].
-void pack(const std::vector<std::uint8_t>& flags, std::uint32_t* bits) {
-  const std::size_t words = flags.size() / 32;
-  for (std::size_t word = 0; word < words; ++word) {
-    const auto eight_of = [&](std::size_t part) {
-      std::uint64_t eight = 0;
-      std::memcpy(&eight, flags.data() + 32 * word + 8 * part, sizeof eight);
-      return static_cast<std::uint32_t>(eight * 0x0102040810204080u >> 56);
-    };
-    bits[word] = eight_of(0) | eight_of(1) << 8 | eight_of(2) << 16 | eight_of(3) << 24;
-  }
-  for (std::size_t i = 32 * words; i < flags.size(); ++i) {
-    if (i % 32 == 0) bits[words] = 0;
-    bits[words] |= std::uint32_t{flags[i]} << i % 32;
-  }
-}
-
-}  // namespace
-
 struct minimind_matcher {
   minimind_matcher(std::shared_ptr<const MaskTokens> of, std::shared_ptr<const Grammar> given)
-      : vocabulary(std::move(of)), grammar(std::move(given)), allowed(vocabulary->tokens.size()) {
+      : vocabulary(std::move(of)), grammar(std::move(given)), allowed(token_words(vocabulary->tokens.size())) {
     begin();
   }
 
@@ -76,9 +54,9 @@ struct minimind_matcher {
   }
 
   bool take(std::int32_t id) {
-    if (id < 0 || static_cast<std::size_t>(id) >= allowed.size()) {
+    if (id < 0 || static_cast<std::size_t>(id) >= vocabulary->tokens.size()) {
       throw Failure(MINIMIND_BAD_ARGUMENT,
-                    fmt::format("ids has {}, expected ids from 0 to {}", id, allowed.size() - 1));
+                    fmt::format("ids has {}, expected ids from 0 to {}", id, vocabulary->tokens.size() - 1));
     }
     const auto token = static_cast<std::size_t>(id);
     const std::string& bytes = vocabulary->tokens[token];
@@ -117,11 +95,11 @@ struct minimind_matcher {
     if (end_tokens == 0 && most > 0) {
       const bool in_time = state->bytes_to_end() <= most || state->most_tokens_to_end() <= most;
       state->mark_allowed(*vocabulary->trie, allowed, in_time ? most - 1 : Grammar::longest_text);
-      if (!may_end && std::memchr(allowed.data(), 1, allowed.size()) == nullptr) {
+      if (!may_end && std::ranges::all_of(allowed, [](std::uint64_t word) { return word == 0; })) {
         throw Failure(MINIMIND_BAD_INPUT, "no token of the vocabulary continues the text as the grammar requires");
       }
     }
-    for (const std::int32_t end : vocabulary->ends) allowed[static_cast<std::size_t>(end)] = may_end ? 1 : 0;
+    for (std::size_t i = 0; may_end && i < vocabulary->ends.size(); ++i) add_token(allowed.data(), vocabulary->ends[i]);
   }
 
   Failures failures;
@@ -129,9 +107,9 @@ struct minimind_matcher {
   const std::shared_ptr<const Grammar> grammar;
   std::optional<GrammarState> state;  // unset: it failed
   std::string text;
-  std::vector<std::size_t> starts;    // [tokens], in the text
-  std::size_t end_tokens = 0;         // of the tokens, the last
-  std::vector<std::uint8_t> allowed;  // [vocabulary]
+  std::vector<std::size_t> starts;  // [tokens], in the text
+  std::size_t end_tokens = 0;       // of the tokens, the last
+  TokenBits allowed;
 };
 
 namespace {
@@ -232,10 +210,11 @@ minimind_status minimind_matcher_open(const minimind_grammar* grammar, const min
 
 minimind_status minimind_matcher_mask(minimind_matcher* matcher, size_t max_tokens, uint32_t* bits, size_t capacity) {
   return use(matcher, [&] {
-    check_room(capacity, (matcher->allowed.size() + 31) / 32);
+    const std::size_t words = (matcher->vocabulary->tokens.size() + 31) / 32;
+    check_room(capacity, words);
     required(bits, "bits");
     matcher->mark(max_tokens);
-    pack(matcher->allowed, bits);
+    for (std::size_t i = 0; i < words; ++i) bits[i] = static_cast<std::uint32_t>(matcher->allowed[i / 2] >> i % 2 * 32);
   });
 }
 

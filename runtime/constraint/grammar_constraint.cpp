@@ -1,12 +1,36 @@
 #include "runtime/constraint/grammar_constraint.h"
 
 #include <algorithm>
+#include <array>
 #include <stdexcept>
 #include <utility>
 
 #include "weights/base/error.h"
 
 namespace minimind {
+
+namespace {
+
+// For each byte, its bits as flags.
+constexpr std::array<std::array<std::uint8_t, 8>, 256> flags_of_bytes = [] {
+  std::array<std::array<std::uint8_t, 8>, 256> flags{};
+  for (unsigned byte = 0; byte < 256; ++byte) {
+    for (unsigned bit = 0; bit < 8; ++bit) flags[byte][bit] = byte >> bit & 1;
+  }
+  return flags;
+}();
+
+// `flags` are 0 so far, and 64 for each of the bits' elements.
+void unpack(const TokenBits& bits, std::uint8_t* flags) {
+  for (std::size_t word = 0; word < bits.size(); ++word) {
+    std::uint64_t left = bits[word];
+    for (std::uint8_t* at = flags + 64 * word; left != 0; left >>= 8, at += 8) {
+      std::copy_n(flags_of_bytes[left & 0xFF].data(), 8, at);
+    }
+  }
+}
+
+}  // namespace
 
 std::shared_ptr<const TokenTrie> make_token_trie(const Tokenizer& tokenizer) {
   std::vector<std::pair<std::string_view, std::int32_t>> texts;
@@ -27,7 +51,8 @@ GrammarConstraint::GrammarConstraint(std::shared_ptr<const Grammar> grammar, std
       end_tokens_(end_tokens.begin(), end_tokens.end()),
       vocab_size_(vocab_size),
       state_(grammar_),
-      allowed_(std::max(vocab_size, tokenizer.vocab_size())) {
+      bits_(token_words(std::max(vocab_size, tokenizer.vocab_size()))),
+      allowed_(64 * bits_.size()) {
   std::erase_if(end_tokens_, [&](std::int32_t token) { return static_cast<std::size_t>(token) >= vocab_size; });
   std::vector<bool> usable(vocab_size, true);
   for (const std::int32_t token : end_tokens_) usable[static_cast<std::size_t>(token)] = false;
@@ -52,7 +77,9 @@ bool GrammarConstraint::conforms(std::string_view text) const {
 
 // Returns true if any token is allowed.
 bool GrammarConstraint::mark_allowed(std::uint64_t most_to_end) {
-  state_.mark_allowed(*trie_, allowed_, most_to_end);
+  std::ranges::fill(bits_, 0);
+  state_.mark_allowed(*trie_, bits_, most_to_end);
+  unpack(bits_, allowed_.data());
   for (const std::int32_t token : end_tokens_) allowed_[static_cast<std::size_t>(token)] = 0;
   return std::ranges::find(allowed(), 1) != allowed().end();
 }

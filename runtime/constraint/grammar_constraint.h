@@ -61,6 +61,7 @@ class GrammarConstraint {
   std::vector<std::int32_t> end_tokens_;
   std::size_t vocab_size_;
   GrammarState state_;
+  TokenBits bits_;
   std::vector<std::uint8_t> allowed_;  // of all ids that the model or the tokenizer has
   bool finished_ = false;
 };

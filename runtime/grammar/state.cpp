@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <cstring>
 #include <functional>
 #include <iterator>
 #include <tuple>
@@ -43,16 +42,8 @@ constexpr std::size_t most_cut_bytes = 3;  // that complete the start of a chara
 // In a string of limited length, every character leads to another state.
 constexpr std::size_t most_followed = 16;
 
-// Sets each flag of `into` that `from` has.
-void merge(std::span<const std::uint8_t> from, std::span<std::uint8_t> into) {
-  std::size_t i = 0;
-  for (std::uint64_t a = 0, b = 0; i + sizeof(a) <= from.size(); i += sizeof(a)) {
-    std::memcpy(&a, from.data() + i, sizeof(a));
-    std::memcpy(&b, into.data() + i, sizeof(b));
-    b |= a;
-    std::memcpy(into.data() + i, &b, sizeof(b));
-  }
-  for (; i < from.size(); ++i) into[i] |= from[i];
+void merge(std::span<const std::uint64_t> from, std::span<std::uint64_t> into) {
+  for (std::size_t i = 0; i < from.size(); ++i) into[i] |= from[i];
 }
 
 constexpr std::uint32_t not_made = ~0u, not_kept = ~0u;
@@ -474,9 +465,9 @@ std::uint64_t GrammarState::fewest_tokens(State state) const {
   return fewest;
 }
 
-void GrammarState::mark_allowed(const TokenTrie& trie, std::span<std::uint8_t> allowed, std::uint64_t most_to_end) {
+void GrammarState::mark_allowed(const TokenTrie& trie, std::span<std::uint64_t> allowed, std::uint64_t most_to_end) {
   begin_step();
-  most_work_ = std::max(max_step_work, work_of_a_token * allowed.size());
+  most_work_ = std::max(max_step_work, work_of_a_token * 64 * allowed.size());
   const std::size_t known = mark_known(trie, allowed, most_to_end);
   if (known == trie.parts().size()) return;
   const std::size_t before = text_.size();
@@ -497,7 +488,7 @@ void GrammarState::mark_allowed(const TokenTrie& trie, std::span<std::uint8_t> a
 }
 
 // Marks the tokens of this state that are known, and returns in how many parts of the trie they are.
-std::size_t GrammarState::mark_known(const TokenTrie& trie, std::span<std::uint8_t> allowed,
+std::size_t GrammarState::mark_known(const TokenTrie& trie, std::span<std::uint64_t> allowed,
                                      std::uint64_t most_to_end) {
   if (masks_trie_ != &trie) masks_.clear();
   masks_trie_ = &trie;
@@ -512,11 +503,11 @@ std::size_t GrammarState::mark_known(const TokenTrie& trie, std::span<std::uint8
 
 // Marks the tokens of the trie's parts from `first` on. Those that follow names and items are in the last part, so that
 // the others can be kept wherever the former cannot.
-void GrammarState::mark_parts(const TokenTrie& trie, std::size_t first, std::span<std::uint8_t> allowed, bool keep) {
+void GrammarState::mark_parts(const TokenTrie& trie, std::size_t first, std::span<std::uint64_t> allowed, bool keep) {
   if (keep) {
     kept_mask_.assign(allowed.size(), 0);
     mask_.allowed = kept_mask_;
-    if ((masks_.size() + 1) * allowed.size() > max_mask_bytes) masks_.clear();
+    if ((masks_.size() + 1) * allowed.size() * sizeof(std::uint64_t) > max_mask_bytes) masks_.clear();
   }
   const auto& parts = trie.parts();
   std::size_t whole = parts.size() - 1;  // the parts before it are taken whole
@@ -548,13 +539,13 @@ inline bool GrammarState::takes_all(State state, TextKind kind, std::size_t coun
 void GrammarState::mark_part(const TokenTrie::Part& part) {
   if (mark_by_length(part)) return;
   // Bytes may alias anything, so that what the loop reads is in separate variables.
-  std::uint8_t* const allowed = mask_.allowed.data();
+  std::uint64_t* const allowed = mask_.allowed.data();
   const std::int32_t* const tokens = part.tokens.data();
   const TokenTrie::Node* const nodes = part.nodes.data();
   const auto count = static_cast<std::uint32_t>(part.nodes.size());
   Position* const path = path_.data();
   const auto mark = [&](std::size_t from, std::size_t to) {
-    for (; from < to; ++from) allowed[static_cast<std::size_t>(tokens[from])] = 1;
+    for (; from < to; ++from) add_token(allowed, tokens[from]);
   };
   for (std::uint32_t i = 0; i < count;) {
     const TokenTrie::Node& node = nodes[i];
@@ -618,8 +609,7 @@ bool GrammarState::mark_by_length(const TokenTrie::Part& part) {
   }
   if (most > mask_.limit) return false;
   mask_.most = std::max(mask_.most, most);
-  std::uint8_t* const allowed = mask_.allowed.data();
-  for (std::size_t i = 0; i < part.of_length[length]; ++i) allowed[static_cast<std::size_t>(part.by_length[i])] = 1;
+  for (std::size_t i = 0; i < part.of_length[length]; ++i) add_token(mask_.allowed.data(), part.by_length[i]);
   return true;
 }
 

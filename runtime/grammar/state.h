@@ -107,9 +107,9 @@ class GrammarState {
   // one is looked at. Its end counts in bytes if it is long. Without measure_ends_in() all of it does.
   std::uint64_t most_tokens_to_end();
 
-  // Sets allowed[token] to 1 for every token of the trie whose text can follow and leaves most_tokens_to_end() at most
-  // at `most_to_end`. Other entries are unchanged.
-  void mark_allowed(const TokenTrie& trie, std::span<std::uint8_t> allowed,
+  // Adds every token of the trie whose text can follow and leaves most_tokens_to_end() at most at `most_to_end` to the
+  // TokenBits `allowed`.
+  void mark_allowed(const TokenTrie& trie, std::span<std::uint64_t> allowed,
                     std::uint64_t most_to_end = Grammar::longest_text);
 
  private:
@@ -241,19 +241,19 @@ class GrammarState {
 
   // The tokens that may follow a state, if neither names and items so far nor a limit decided on any.
   struct KnownMask {
-    std::vector<std::uint8_t> allowed;
+    TokenBits allowed;
     std::uint64_t most_bytes_to_end = 0;  // of the states that the tokens lead to
     std::size_t parts = 0;                // of the trie, the first of which it is about
   };
   // The mask that is being worked out.
   struct Mask {
-    std::span<std::uint8_t> allowed;
+    std::span<std::uint64_t> allowed;
     std::uint64_t limit = 0;  // of most_tokens_to_end()
     bool limited = false;     // it decided
     std::uint64_t most = 0;   // bytes_to_end() of an allowed token
   };
-  std::size_t mark_known(const TokenTrie& trie, std::span<std::uint8_t> allowed, std::uint64_t most_to_end);
-  void mark_parts(const TokenTrie& trie, std::size_t first, std::span<std::uint8_t> allowed, bool keep);
+  std::size_t mark_known(const TokenTrie& trie, std::span<std::uint64_t> allowed, std::uint64_t most_to_end);
+  void mark_parts(const TokenTrie& trie, std::size_t first, std::span<std::uint64_t> allowed, bool keep);
   void mark_part(const TokenTrie::Part& part);
   bool takes_all(State state, TextKind kind, std::size_t count);
   bool follows_all(State state, TextKind kind, std::size_t count);
@@ -265,7 +265,7 @@ class GrammarState {
   std::vector<bool> mask_wanted_;  // [states], by mark_allowed()
   const TokenTrie* masks_trie_ = nullptr;
   Mask mask_;
-  std::vector<std::uint8_t> kept_mask_;
+  TokenBits kept_mask_;
   bool memory_decided_ = false;
   std::array<std::vector<State>, text_kinds> next_of_all_;  // [states], after any character; dead if there are several
   std::size_t text_end_ = 0;                                // before the texts of a trie

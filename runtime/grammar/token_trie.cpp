@@ -63,8 +63,8 @@ TokenTrie::Part trie_of(TextKind kind, const Texts& texts) {
     }
     ++nodes[path.back()].token_count;
     part.tokens.push_back(token);
-    part.mask.resize(std::max(part.mask.size(), static_cast<std::size_t>(token) + 1));
-    part.mask[static_cast<std::size_t>(token)] = 1;
+    part.mask.resize(std::max(part.mask.size(), token_words(static_cast<std::size_t>(token) + 1)));
+    add_token(part.mask.data(), token);
     std::uint32_t height = 0;
     for (std::size_t i = text.size(); i-- > 0;) {
       nodes[path[i]].height = std::max(nodes[path[i]].height, height);
@@ -122,7 +122,7 @@ TokenTrie::TokenTrie(Texts texts) {
     const Part& before = parts_[kind - 1];
     part.height_so_far = std::max(part.height, before.height_so_far);
     part.mask.resize(std::max(part.mask.size(), before.mask.size()));
-    for (std::size_t token = 0; token < before.mask.size(); ++token) part.mask[token] |= before.mask[token];
+    for (std::size_t word = 0; word < before.mask.size(); ++word) part.mask[word] |= before.mask[word];
   }
 }
 

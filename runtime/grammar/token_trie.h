@@ -3,6 +3,7 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -25,6 +26,18 @@ const CodePoints& characters_of(TextKind kind);
 // The characters as bytes: for each of a few sets, those that may come first, second and so on.
 const std::vector<std::vector<std::string>>& character_bytes_of(TextKind kind);
 
+// A set of tokens: bit id % 64 of the element id / 64.
+using TokenBits = std::vector<std::uint64_t>;
+constexpr std::size_t token_words(std::size_t tokens) {
+  return (tokens + 63) / 64;
+}
+inline void add_token(std::uint64_t* bits, std::int32_t id) {
+  bits[static_cast<std::uint32_t>(id) / 64] |= std::uint64_t{1} << static_cast<std::uint32_t>(id) % 64;
+}
+inline bool has_token(std::span<const std::uint64_t> bits, std::size_t id) {
+  return (bits[id / 64] >> id % 64 & 1) != 0;
+}
+
 // The texts of tokens as tries, so that texts with a common prefix share its work. Most tokens are words or plain.
 // Each kind has a separate trie, of which a whole branch is allowed at once if its state takes any such text.
 class TokenTrie {
@@ -46,7 +59,7 @@ class TokenTrie {
     std::uint32_t height = 0;  // the most characters of a text
     // Of this part and those before it, whose texts are of this kind, too.
     std::uint32_t height_so_far = 0;
-    std::vector<std::uint8_t> mask;  // 1 for each of the tokens, by its id
+    TokenBits mask;  // of the tokens
     // The tokens by their number of characters: those of at most n are the first of_length[n].
     std::vector<std::int32_t> by_length;
     std::vector<std::size_t> of_length;  // [height + 1]

@@ -150,8 +150,8 @@ class SchemaRules : public GrammarRules {
   struct Object {
     Progress progress;
     std::vector<std::uint64_t> members;  // [properties], the bytes of the value and the rest; empty if not worked out
-    std::optional<std::uint64_t> bytes, member_bytes;   // of the rest and of the shortest member, if worked out
-    std::optional<std::vector<OtherMember>> others;  // until its members are alternatives
+    std::optional<std::uint64_t> bytes, member_bytes;  // of the rest and of the shortest member, if worked out
+    std::optional<std::vector<OtherMember>> others;    // until its members are alternatives
   };
   struct Array {
     const ArrayCase* what;
@@ -391,7 +391,8 @@ std::vector<std::uint32_t> SchemaRules::left_of(const Progress& progress) {
   const ObjectCase& what = *progress.what;
   Trie& trie = trie_of(&what);
   spend(1 + what.properties.size() / 8);
-  std::vector<std::uint32_t> left{progress.count() == 0, static_cast<std::uint32_t>(what.others.size())};
+  std::vector<std::uint32_t> left{progress.count() == 0, static_cast<std::uint32_t>(what.others.size()),
+                                  static_cast<std::uint32_t>(progress.missing)};
   for (const std::size_t limit : {what.min, what.max.value_or(~std::size_t{0})}) {
     const std::uint64_t of_limit = limit == ~std::size_t{0} ? limit : limit - std::min(limit, progress.count());
     left.push_back(static_cast<std::uint32_t>(of_limit));

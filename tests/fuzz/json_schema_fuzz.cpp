@@ -1,4 +1,3 @@
-#include <array>
 #include <cstddef>
 #include <cstdint>
 #include <cstdlib>
@@ -22,7 +21,7 @@ extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size
       options.any_spelling = !closed;
       GrammarState state(std::make_shared<const Grammar>(compile_json_schema_file(path, options).grammar));
       const TokenTrie trie({{"{\"a\": [", 0}, {"a", 1}, {"\"", 2}, {"\\u00e9", 3}, {"1.5", 4}, {"}", 5}});
-      std::array<std::uint8_t, 6> allowed{};
+      TokenBits allowed(1);
       for (const char byte : std::string_view("{\"a\": [1.5, \"你\", null]}")) {
         state.advance({&byte, 1});
         state.mark_allowed(trie, allowed);

@@ -59,12 +59,12 @@ class MaskTest : public testing::Test {
         state.restart();
         ASSERT_TRUE(state.advance(text.substr(0, at))) << text.substr(0, at);
         const std::uint64_t limit = spare == Grammar::longest_text ? spare : state.bytes_to_end() + spare;
-        std::vector<std::uint8_t> allowed(texts_.size());
+        TokenBits allowed(token_words(texts_.size()));
         state.mark_allowed(trie_, allowed, limit);
         for (std::size_t token = 0; token < texts_.size(); ++token) {
           other.restart();
           const bool follows = other.advance(text.substr(0, at) + texts_[token]) && other.bytes_to_end() <= limit;
-          ASSERT_EQ(allowed[token] != 0, follows)
+          ASSERT_EQ(has_token(allowed, token), follows)
               << text.substr(0, at) << " then " << texts_[token] << ", limit " << limit;
         }
       }
