@@ -146,8 +146,9 @@ const ModelIdentity& LoadedModel::identity() const {
 }
 
 void LoadedModel::reload(const std::string& path) {
-  const Checkpoint checkpoint = open_checkpoint(path, open_options_);
-  replace(checkpoint);
+  OpenOptions options = open_options_;
+  options.running = &config();
+  replace(open_checkpoint(path, options));
 }
 
 void LoadedModel::load_tensors(std::span<const minimind_tensor> tensors) {

@@ -124,9 +124,10 @@ typedef struct minimind_facts {
 /* Fills *facts, whose size the caller has set. Waits while another thread runs a step. */
 MINIMIND_API minimind_status minimind_get_facts(const minimind_model* model, minimind_facts* facts);
 
-/* Replaces the weights by those of another checkpoint of the same shape, opened with the same options. The tokenizer
- * stays. MINIMIND_BUSY while texts are being written; those that no step has started yet, and that use no session,
- * get the new weights. Sessions must be rewound to 0 before they are used again. */
+/* Replaces the weights by those of another checkpoint of the same shape, opened with the same options. A file that
+ * states no hyper-parameters has those of the model. The tokenizer stays. MINIMIND_BUSY while texts are being written;
+ * those that no step has started yet, and that use no session, get the new weights. Sessions must be rewound to 0
+ * before they are used again. */
 MINIMIND_API minimind_status minimind_reload(minimind_model* model, const char* path);
 
 /* A tensor of a state dict: row-major, contiguous, in any of the names that checkpoints use. */

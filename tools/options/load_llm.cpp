@@ -72,7 +72,9 @@ LLM load_llm(const GenerationArguments& arguments, const TextParts& parts,
 
 Model load_new_weights(const LLM& running, const std::string& path, const CheckpointOptions& checkpoint_options,
                        const RunOptions& run, const std::function<void(const Checkpoint&)>& use) {
-  const Checkpoint checkpoint = open_checkpoint(model_path(path), checkpoint_options.open_options());
+  OpenOptions options = checkpoint_options.open_options();
+  options.running = &running.config;
+  const Checkpoint checkpoint = open_checkpoint(model_path(path), options);
   HugePageArena memory;  // not that of the running model
   Model model = load_replacement(running.config, checkpoint, run.weight_type(), running.threads, run.compute, memory);
   if (use) use(checkpoint);

@@ -147,7 +147,10 @@ Checkpoint open_checkpoint(const std::string& path, const OpenOptions& options) 
     add_missing(*stated, python->stated);
   }
   const StoredTensors own_lora = std::move(contents.lora);
-  Checkpoint checkpoint = make_checkpoint(std::move(contents), stated, options.overrides, path);
+  // Shapes show neither all numbers of heads nor rope_theta, so that a guess may differ from the running model.
+  Checkpoint checkpoint = options.running && !stated
+                              ? with_config(std::move(contents), *options.running, path)
+                              : make_checkpoint(std::move(contents), stated, options.overrides, path);
   if (python) {
     checkpoint.code_not_read = std::move(python->not_read);
     checkpoint.code_edited = std::move(python->edited);

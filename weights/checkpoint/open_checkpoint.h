@@ -15,6 +15,7 @@ struct OpenOptions {
   ConfigOverrides overrides;
   std::optional<std::string> config_path;  // used instead of a config.json next to the weights
   std::vector<LoraFile> loras;             // added in this order
+  const Config* running = nullptr;         // of the model that gets the weights, for files that state no config
 };
 
 // Opens a checkpoint; other rooms read checkpoints only through this function. Detects .pth, .pt, .bin, .safetensors

@@ -46,6 +46,7 @@ class Trl(unittest.TestCase):
         torch.manual_seed(0)
         torch.set_num_threads(1)  # more gain nothing at this size, and wait for each other on a busy machine
         shape = COMMON | SIZE_TINY | {"rms_norm_eps": 1e-6, "vocab_size": len(self.tokenizer)}
+        shape |= {"rope_theta": 1e4}  # not MiniMind's, so that it must reach the engine
         self.policy = Qwen3ForCausalLM(Qwen3Config(**shape)).float()
         self.rewards, self.differences = [], []
 

@@ -36,8 +36,8 @@ def fetch(url, body=None):
 class Server:
     """A running server; `address` is where it is."""
 
-    def __init__(self, *options):
-        self.process = subprocess.Popen([PROGRAM, 'serve', '-m', DEMO, '--port', '0', *options],
+    def __init__(self, *options, model=DEMO):
+        self.process = subprocess.Popen([PROGRAM, 'serve', '-m', model, '--port', '0', *options],
                                         stderr=subprocess.PIPE, text=True, env={**os.environ, 'LC_ALL': 'C.UTF-8'})
         self.address = None
         for line in self.process.stderr:

@@ -99,6 +99,21 @@ class RolloutTest(unittest.TestCase):
                 answers.add(json.loads(text)['error']['message'].replace(str(path), ''))
             self.assertEqual(len(answers), 1, 'the answer does not tell whether a file exists')
 
+    def test_weights_without_hyper_parameters_have_those_of_the_model(self):
+        policy, weights = self.folder / 'policy', self.folder / 'alone' / 'model.pth'
+        subprocess.run([PROGRAM, 'convert', '-q', '--force', DEMO, f'{policy}/'], check=True)
+        config = json.loads((policy / 'config.json').read_text())
+        (policy / 'config.json').write_text(json.dumps(config | {'rope_theta': 100.0}))  # which no tensor shows
+        weights.parent.mkdir()
+        shutil.copy(DEMO, weights)
+        server = Server('--weights-from', str(self.folder), model=str(policy))
+        self.addCleanup(server.stop)
+        prompt = {'input_ids': PROMPTS[0], 'sampling_params': {'temperature': 0, 'max_new_tokens': 16}}
+        before = server.post('/generate', prompt)[1]
+        status, text = server.post('/update_weights_from_disk', {'model_path': str(weights)})
+        self.assertEqual(status, 200, text)
+        self.assertEqual(*(json.loads(text)['output_ids'] for text in (before, server.post('/generate', prompt)[1])))
+
     def test_takes_the_weights_of_the_served_folder(self):
         status, text = self.server.post('/update_weights_from_disk', {'model_path': DEMO})
         self.assertEqual(status, 200, text)
