@@ -1,7 +1,7 @@
 """Builds the package for pip, uv and build, which call the functions below: PEP 517 and 660. `make` builds what it has of C++.
 
 A wheel has the library, the program and the bundled poet. An editable one leads to the checkout, whose library and program `make`
-keeps up to date. An sdist is the part of the checkout that `make` needs, with pyproject.toml at its top.
+keeps up to date. An sdist is the part of the checkout that `make` needs, with the pyproject.toml of its root.
 """
 
 import base64
@@ -25,7 +25,7 @@ except ModuleNotFoundError:  # before Python 3.11
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 PACKAGE = "minimind_cpp"
-SOURCES = ("Makefile", "LICENSE", "runtime", "weights", "tools", "tests/layers.txt")  # of an sdist
+SOURCES = ("Makefile", "LICENSE", "pyproject.toml", "runtime", "weights", "tools", "tests/layers.txt")  # of an sdist
 
 
 # ---- What the front ends call ----
@@ -72,14 +72,10 @@ def build_sdist(sdist_directory, config_settings=None):
         for source in SOURCES:
             for file in files_below(ROOT / source):
                 archive.add(file, f"{top}/{file.relative_to(ROOT)}", filter=owned_by_nobody)
-        project = (HERE / "pyproject.toml").read_text(encoding="utf-8")
-        # Here the folder of this file is that of pyproject.toml; in the archive it is tools/python.
-        at_the_top = project.replace('"README.md"', '"tools/python/README.md"').replace('["."]', '["tools/python"]')
-        for name, content in ("pyproject.toml", at_the_top), ("PKG-INFO", metadata_files()["METADATA"]):
-            entry = tarfile.TarInfo(f"{top}/{name}")
-            data = content.encode()
-            entry.size, entry.mtime = len(data), int((HERE / "pyproject.toml").stat().st_mtime)
-            archive.addfile(entry, io.BytesIO(data))
+        entry = tarfile.TarInfo(f"{top}/PKG-INFO")
+        data = metadata_files()["METADATA"].encode()
+        entry.size, entry.mtime = len(data), int((HERE / "pyproject.toml").stat().st_mtime)
+        archive.addfile(entry, io.BytesIO(data))
     return f"{top}.tar.gz"
 
 
@@ -90,7 +86,7 @@ def check_sources():
     if not (ROOT / "Makefile").is_file():
         raise SystemExit(
             f"{ROOT / 'Makefile'}: does not exist, expected the sources of minimind.cpp around {HERE}; install from a clone, "
-            'as in pip install "git+URL#subdirectory=tools/python", or from an sdist'
+            'as in pip install "git+URL", or from an sdist'
         )
 
 

@@ -41,15 +41,24 @@ class Builds(unittest.TestCase):
         self.assertEqual(done.returncode, 0, done.stderr)
         return self.folder / done.stdout.splitlines()[-1]
 
+    def test_the_root_of_the_repository_is_the_same_project(self):
+        def build_system(folder):
+            return re.search(r"^requires.*\nbuild-backend.*\nbackend-path = \[(.*)\]$", (folder / "pyproject.toml").read_text(), re.M)
+
+        of_root, own = build_system(ROOT), build_system(PYTHON)
+        self.assertEqual((of_root[1], own[1]), ('"tools/python"', '"."'))
+        self.assertEqual(of_root[0].replace("tools/python", "."), own[0])
+        done = build(self.folder, "prepare_metadata_for_build_wheel(__import__('sys').argv[1])", ROOT, PYTHONPATH=str(PYTHON))
+        self.assertEqual(done.stdout, f"minimind_cpp-{VERSION}.dist-info\n", done.stderr)
+
     def test_an_sdist_has_what_make_needs_and_a_project_at_its_top(self):
         file = self.built("build_sdist")
         self.assertEqual(file.name, f"minimind_cpp-{VERSION}.tar.gz")
         with tarfile.open(file) as archive:
             archive.extractall(self.folder)
         unpacked = self.folder / f"minimind_cpp-{VERSION}"
-        project = (unpacked / "pyproject.toml").read_text()
-        self.assertIn('backend-path = ["tools/python"]', project)
-        self.assertTrue((unpacked / re.search('readme = "(.*)"', project)[1]).is_file())
+        self.assertEqual((unpacked / "pyproject.toml").read_bytes(), (ROOT / "pyproject.toml").read_bytes())
+        self.assertEqual(build(self.folder, "name_and_version()", unpacked / "tools/python").stdout, f"minimind_cpp-{VERSION}\n")
         self.assertIn(f"Version: {VERSION}\n", (unpacked / "PKG-INFO").read_text())
         command = ["make", "-n", "-C", unpacked, "lib", "minimind", "licences"]
         done = subprocess.run(command, env={**os.environ, "MAKEFLAGS": ""}, capture_output=True, text=True)
