@@ -404,6 +404,7 @@ class Model:
     def reload(self, path: "Path", *, keep_texts: bool = False) -> None:
         """Replaces the weights by those of another checkpoint of the same shape, opened with the same options.
 
+        A file that states no hyper-parameters has those of this model.
         Raises RuntimeError while texts are being written, unless these are to be kept: they go on with the new weights after
         the keys and values of the old ones, and Completion.weights tells their tokens apart.
         """
@@ -507,6 +508,8 @@ class Model:
         self, ids: npt.NDArray[np.int32], rendered: Optional[str], params: SamplingParams, seed: int, index: int,
         session: Optional[Session] = None, held: bool = False,
     ) -> Text:  # fmt: skip
+        if params.logprobs is not None and params.logprobs > self.vocab_size:
+            raise ValueError(f"logprobs is {params.logprobs}, expected at most the vocabulary's {self.vocab_size}")
         request = params._request(seed % 2**64)
         request.ids, request.id_count = pointer(ids, ctypes.c_int32), len(ids)
         request.chat = rendered is not None

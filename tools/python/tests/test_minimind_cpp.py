@@ -291,6 +291,8 @@ class Demo(unittest.TestCase):
     def test_rollouts_have_the_log_probabilities_of_their_tokens(self):
         prompt = self.model.tokenizer.encode("春天")
         completions = self.model.generate_batch([prompt], SamplingParams(n=4, logprobs=2, max_tokens=10, seed=3))
+        with self.assertRaisesRegex(ValueError, "logprobs is 6401, expected at most the vocabulary's 6400"):
+            self.model.generate(prompt, SamplingParams(logprobs=6401))
         self.assertEqual(len({tuple(completion.ids) for completion in completions}), 4)
         for completion in completions:
             self.assertIsInstance(completion, Completion)
@@ -436,6 +438,21 @@ class Weights(unittest.TestCase):
             with self.assertRaises(ValueError):
                 model.load_state_dict({"model.norm.weight": np.ones(8, np.float32)})
             np.testing.assert_array_equal(model.logits(case["tokens"]), before)
+
+    def test_a_file_without_hyper_parameters_has_those_of_the_model(self):
+        path, case, _ = golden("v3-dense")
+        with tempfile.TemporaryDirectory() as folder:
+            policy, weights = pathlib.Path(folder, "policy", "model.pth"), pathlib.Path(folder, "model.pth")
+            program("convert", "-q", path, f"{policy.parent}/")
+            config = json.loads((policy.parent / "config.json").read_text())
+            config |= {"rope_theta": 100.0}  # which no tensor shows
+            (policy.parent / "config.json").write_text(json.dumps(config))
+            weights.write_bytes(path.read_bytes())
+            with Model(policy.parent) as model, Model(weights) as guessed:
+                before = model.logits(case["tokens"])
+                self.assertGreater(np.abs(guessed.logits(case["tokens"]) - before).max(), 1e-3)
+                model.reload(weights)
+                np.testing.assert_array_equal(model.logits(case["tokens"]), before)
 
     def test_texts_that_are_kept_tell_the_weights_of_their_tokens(self):
         path, case, _ = golden("v3-dense")
