@@ -34,7 +34,7 @@ def _contiguous(name: str, tensor: Any) -> Tuple[Any, int]:
     return tensor, tensor.ctypes.data
 
 
-def _merged_name(name: object) -> str:
+def merged_name(name: object) -> str:
     """The name in the model of one in a PEFT model whose adapter is merged."""
     if not isinstance(name, str):
         raise TypeError(f"a name of state_dict is of type {type(name).__name__}, expected str")
@@ -54,7 +54,7 @@ def tensors_of(state_dict: Mapping[str, Any]) -> Tuple[Any, List[Any]]:
     owners: List[Any] = []
     tensors: List[c.Tensor] = []
     for given_name, given in state_dict.items():
-        name = _merged_name(given_name)
+        name = merged_name(given_name)
         tensor, data = _contiguous(name, given)
         shape = (ctypes.c_size_t * len(tensor.shape))(*tensor.shape)
         type_of_values = _type_of(name, tensor)

@@ -6,12 +6,14 @@ vllm_mode="server" sample from a server that `minimind serve -m POLICY --type f3
 
 from __future__ import annotations
 
+import contextlib
 import importlib
 import pathlib
 import secrets
 import tempfile
-from typing import Any, Callable, Dict, Iterable, List, Optional, Tuple
+from typing import Any, Callable, Dict, Iterable, Iterator, List, Optional, Tuple
 
+from minimind_cpp._tensors import merged_name
 from minimind_cpp.model import Model
 from minimind_cpp.sampling import SamplingParams
 
@@ -19,6 +21,19 @@ from minimind_cpp.sampling import SamplingParams
 def _require(name: str, found: Any, expected: float) -> None:
     if found != expected:
         raise ValueError(f"{name} is {found}, expected {expected}, at which log-probabilities are computed")
+
+
+@contextlib.contextmanager
+def _merged(policy: Any) -> Iterator[Dict[str, Any]]:
+    """The weights of a policy, with its adapter of PEFT added meanwhile."""
+    has_adapter = hasattr(policy, "merge_adapter")
+    if has_adapter:
+        policy.merge_adapter()
+    try:
+        yield {name: tensor for name, tensor in policy.state_dict().items() if not has_adapter or ".lora_" not in name}
+    finally:
+        if has_adapter:
+            policy.unmerge_adapter()
 
 
 class Rollouts:
@@ -62,12 +77,15 @@ class Rollouts:
         """The engine with the weights that the trainer has by now."""
         policy = trainer.accelerator.unwrap_model(trainer.model)
         if self._model is None:
-            with tempfile.TemporaryDirectory() as folder:
-                policy.save_pretrained(folder)
+            torch: Any = importlib.import_module("torch")
+            with tempfile.TemporaryDirectory() as folder, _merged(policy) as weights:
+                torch.save({merged_name(name): tensor for name, tensor in weights.items()}, f"{folder}/pytorch_model.bin")
+                policy.config.save_pretrained(folder)
                 trainer.processing_class.save_pretrained(folder)
                 self._model = Model(folder, **self._options)
         elif trainer.state.global_step != self._step:
-            self._model.load_state_dict(policy.state_dict())
+            with _merged(policy) as weights:
+                self._model.load_state_dict(weights)
         self._step = trainer.state.global_step
         return self._model
 

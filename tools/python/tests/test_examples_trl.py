@@ -66,19 +66,20 @@ class Trl(unittest.TestCase):
                 expected = log_probabilities(trainer.model, torch.tensor([[*prompt, *ids]]), len(prompt))[0]
             self.differences.append(float((expected - torch.tensor(found)).abs().max()))
 
-    def trainer(self, rollout_func=None, **settings):
+    def trainer(self, rollout_func=None, peft_config=None, **settings):
         from datasets import Dataset
         from trl import GRPOConfig, GRPOTrainer
 
         config = GRPOConfig(
-            self.folder, max_steps=STEPS, per_device_train_batch_size=8, num_generations=8, max_completion_length=12,
+            self.folder, per_device_train_batch_size=8, num_generations=8, max_completion_length=12,
             learning_rate=2e-3, use_cpu=True, bf16=False, report_to="none", save_strategy="no", disable_tqdm=True, beta=0.0,
-            logging_steps=1, lr_scheduler_type="constant", **settings,
+            logging_steps=1, lr_scheduler_type="constant", **{"max_steps": STEPS, **settings},
         )  # fmt: skip
         prompts = Dataset.from_dict({"prompt": ["ab", "ba", "a b"] * 4})
         return GRPOTrainer(
-            self.policy, self.reward, config, prompts, processing_class=self.tokenizer, rollout_func=rollout_func
-        )
+            self.policy, self.reward, config, prompts, processing_class=self.tokenizer, rollout_func=rollout_func,
+            peft_config=peft_config,
+        )  # fmt: skip
 
     def train(self, trainer):
         with contextlib.redirect_stdout(None):
@@ -106,6 +107,24 @@ class Trl(unittest.TestCase):
         trainer.args.temperature = 0.5
         with self.assertRaisesRegex(ValueError, "temperature is 0.5, expected 1"):
             rollouts(["ab"], trainer)
+
+    def test_rollouts_have_the_adapter_of_peft_that_is_trained(self):
+        from minimind_cpp.trl import Rollouts
+        from peft import LoraConfig
+
+        rollouts = Rollouts()
+
+        def checked(prompts, trainer):
+            output = rollouts(prompts, trainer)
+            self.check(trainer, *(output[name] for name in ("prompt_ids", "completion_ids", "logprobs")))
+            return output
+
+        adapter = LoraConfig(r=4, target_modules=["q_proj", "down_proj"], init_lora_weights=False, task_type="CAUSAL_LM")
+        trainer = self.trainer(checked, adapter, max_steps=10)
+        with contextlib.redirect_stdout(None):
+            trainer.train()
+        self.assertEqual(len(self.differences), 80)
+        self.assertLess(max(self.differences), 1e-5)
 
     def test_the_trainer_has_the_log_probabilities_of_a_server(self):
         from minimind_cpp.trl import use_serve
