@@ -93,13 +93,13 @@ struct minimind_matcher {
     std::ranges::fill(allowed, 0);
     const bool may_end = end_tokens > 0 || state->may_end();
     if (end_tokens == 0 && most > 0) {
-      const bool in_time = state->bytes_to_end() <= most || state->most_tokens_to_end() <= most;
-      state->mark_allowed(*vocabulary->trie, allowed, in_time ? most - 1 : Grammar::longest_text);
+      state->mark_allowed(*vocabulary->trie, allowed, state->ends_in(most) ? most - 1 : Grammar::longest_text);
       if (!may_end && std::ranges::all_of(allowed, [](std::uint64_t word) { return word == 0; })) {
         throw Failure(MINIMIND_BAD_INPUT, "no token of the vocabulary continues the text as the grammar requires");
       }
     }
-    for (std::size_t i = 0; may_end && i < vocabulary->ends.size(); ++i) add_token(allowed.data(), vocabulary->ends[i]);
+    if (!may_end) return;
+    for (const std::int32_t end : vocabulary->ends) add_token(allowed.data(), end);
   }
 
   Failures failures;

@@ -88,8 +88,7 @@ void GrammarConstraint::update(std::size_t tokens_left) {
   std::fill(allowed_.begin(), allowed_.end(), 0);
   finished_ = state_.must_end();
   if (tokens_left == 0) return;
-  const bool in_time = state_.bytes_to_end() <= tokens_left || state_.most_tokens_to_end() <= tokens_left;
-  finished_ = !(in_time && mark_allowed(tokens_left - 1));
+  finished_ = !(state_.ends_in(tokens_left) && mark_allowed(tokens_left - 1));
   if (finished_ && !state_.may_end()) finished_ = !mark_allowed(Grammar::longest_text);
   if (state_.may_end()) {
     for (const std::int32_t token : end_tokens_) allowed_[static_cast<std::size_t>(token)] = 1;

@@ -107,6 +107,9 @@ class GrammarState {
   // one is looked at. Its end counts in bytes if it is long. Without measure_ends_in() all of it does.
   std::uint64_t most_tokens_to_end();
 
+  // Whether the text so far can be completed by so many tokens, as far as these two tell.
+  bool ends_in(std::uint64_t tokens) { return bytes_to_end() <= tokens || most_tokens_to_end() <= tokens; }
+
   // Adds every token of the trie whose text can follow and leaves most_tokens_to_end() at most at `most_to_end` to the
   // TokenBits `allowed`.
   void mark_allowed(const TokenTrie& trie, std::span<std::uint64_t> allowed,

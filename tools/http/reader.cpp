@@ -257,9 +257,7 @@ class HttpReader::Parser final : public http::basic_parser<true> {
   std::size_t on_body_impl(string_view piece, error_code&) override {
     std::string& body = request.body;
     // To move a large body again and again would take milliseconds at a time. A length that is only claimed takes none.
-    if (body.size() >= believed_size && body.size() + piece.size() > body.capacity()) {
-      body.reserve(std::max<std::size_t>(content_length().value_or(0), 2 * body.capacity()));
-    }
+    if (body.size() >= believed_size) body.reserve(content_length().value_or(0));
     body.append(piece.data(), piece.size());
     return piece.size();
   }

@@ -290,13 +290,10 @@ void EngineThread::note_arrivals() {
 
 // Texts of two queues cannot be in one batch. Each queue gets as much time as the other, whatever its steps take.
 void EngineThread::step() {
-  if (!old_queue_ || old_queue_->running() == 0 || queue_->running() == 0) lead_ = 0;
-  if (old_queue_ && old_queue_->running() > 0 && (queue_->running() == 0 || lead_ > 0)) {
-    lead_ -= step(*old_queue_);
-  } else {
-    lead_ += step(*queue_);
-  }
-  lead_ = std::clamp(lead_, -longest_lead, longest_lead);
+  const bool has_old = old_queue_ && old_queue_->running() > 0, has_both = has_old && queue_->running() > 0;
+  const bool is_turn_of_old = has_old && (!has_both || lead_ > 0);
+  const double seconds = step(is_turn_of_old ? *old_queue_ : *queue_);
+  lead_ = has_both ? std::clamp(lead_ + (is_turn_of_old ? -seconds : seconds), -longest_lead, longest_lead) : 0;
 }
 
 // Returns the seconds of computing.

@@ -158,7 +158,7 @@ class Matcher(_Handle):
         At most max_tokens may be added, end tokens not counted: if the text can be complete by then, only tokens that let it are
         allowed.
         """
-        if max_tokens is UNLIMITED:
+        if max_tokens == UNLIMITED:
             status = self._mask()
         else:
             status = c.library.minimind_matcher_mask(self._pointer, max_tokens, *self._of_mask)

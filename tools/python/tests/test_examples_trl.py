@@ -66,6 +66,16 @@ class Trl(unittest.TestCase):
                 expected = log_probabilities(trainer.model, torch.tensor([[*prompt, *ids]]), len(prompt))[0]
             self.differences.append(float((expected - torch.tensor(found)).abs().max()))
 
+    def checked(self, rollouts):
+        """The rollout function, whose log-probabilities are compared with those of the trainer's policy."""
+
+        def checked(prompts, trainer):
+            output = rollouts(prompts, trainer)
+            self.check(trainer, *(output[name] for name in ("prompt_ids", "completion_ids", "logprobs")))
+            return output
+
+        return checked
+
     def trainer(self, rollout_func=None, peft_config=None, **settings):
         from datasets import Dataset
         from trl import GRPOConfig, GRPOTrainer
@@ -96,13 +106,7 @@ class Trl(unittest.TestCase):
         from minimind_cpp.trl import Rollouts
 
         rollouts = Rollouts()
-
-        def checked(prompts, trainer):
-            output = rollouts(prompts, trainer)
-            self.check(trainer, *(output[name] for name in ("prompt_ids", "completion_ids", "logprobs")))
-            return output
-
-        trainer = self.trainer(checked)
+        trainer = self.trainer(self.checked(rollouts))
         self.train(trainer)
         trainer.args.temperature = 0.5
         with self.assertRaisesRegex(ValueError, "temperature is 0.5, expected 1"):
@@ -112,15 +116,8 @@ class Trl(unittest.TestCase):
         from minimind_cpp.trl import Rollouts
         from peft import LoraConfig
 
-        rollouts = Rollouts()
-
-        def checked(prompts, trainer):
-            output = rollouts(prompts, trainer)
-            self.check(trainer, *(output[name] for name in ("prompt_ids", "completion_ids", "logprobs")))
-            return output
-
         adapter = LoraConfig(r=4, target_modules=["q_proj", "down_proj"], init_lora_weights=False, task_type="CAUSAL_LM")
-        trainer = self.trainer(checked, adapter, max_steps=10)
+        trainer = self.trainer(self.checked(Rollouts()), adapter, max_steps=10)
         with contextlib.redirect_stdout(None):
             trainer.train()
         self.assertEqual(len(self.differences), 80)
