@@ -12,6 +12,7 @@
 #include "runtime/api/failures.h"
 #include "runtime/engine/load_model.h"
 #include "runtime/engine/thread_team.h"
+#include "runtime/tokenizer/files.h"
 #include "runtime/tokenizer/tokenizer_generation.h"
 #include "weights/base/error.h"
 #include "weights/base/text.h"
@@ -104,7 +105,7 @@ LoadedModel::LoadedModel(const Checkpoint& checkpoint, OpenOptions open_options,
   if (found) {
     // A library does not wait for a pipe, as a command does.
     if (options.chat_template) open_input(options.chat_template);
-    llm_.read_text_parts(*found, text_or_empty(options.chat_template));
+    llm_.read_text_parts(read_tokenizer(*found), text_or_empty(options.chat_template));
   }
   if (session_files_) identity_ = identify(checkpoint, type_, compute_);
   note_all(checkpoint);

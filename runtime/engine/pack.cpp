@@ -50,17 +50,25 @@ void convert_panel(const StoredTensor& tensor, const std::byte* source, std::siz
   }
 }
 
+// As many bytes are still in the cache when they are laid out, and take longer to read than a system call.
+constexpr std::size_t bytes_per_read = 64 << 10;
+
 // Writes rows [first_row, last_row) of a stored matrix into their panels. first_row must start a panel. Rows in a file
-// are read to `buffer`, a panel at a time, so that they are still in the cache when they are laid out.
+// are read to `buffer`, some panels at a time.
 void pack_rows(const StoredTensor& tensor, std::size_t first_row, std::size_t last_row, const WeightMatrix& matrix,
                std::vector<std::byte>& buffer) {
   const MatrixFormat& format = matrix.format();
   const std::size_t cols = tensor.shape[1], row_size = row_bytes(tensor.dtype, cols);
-  for (std::size_t row = first_row; row < last_row; row += panel_rows) {
+  const std::size_t panels_per_read = std::max<std::size_t>(1, bytes_per_read / (panel_rows * row_size));
+  const std::byte* source = nullptr;
+  for (std::size_t row = first_row; row < last_row; row += panel_rows, source += panel_rows * row_size) {
+    if ((row - first_row) / panel_rows % panels_per_read == 0) {
+      const std::size_t read = std::min(panels_per_read * panel_rows, last_row - row);
+      source = tensor.data.read(row * row_size, read * row_size, buffer);
+    }
     std::byte* const out = matrix.panel(row / panel_rows);
     const std::size_t rows = std::min(panel_rows, last_row - row);
     if (rows < panel_rows) std::memset(out, 0, matrix.panel_bytes());
-    const std::byte* const source = tensor.data.read(row * row_size, rows * row_size, buffer);
     if (tensor.dtype == format.type) {
       format.lay_out(source, row_size, rows, cols, out);
     } else {

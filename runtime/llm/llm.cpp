@@ -11,7 +11,6 @@
 #include "runtime/engine/load_model.h"
 #include "runtime/kernels/all_instruction_sets.h"
 #include "runtime/kernels/instruction_sets.h"
-#include "runtime/tokenizer/files.h"
 #include "weights/base/error.h"
 #include "weights/base/suggestion.h"
 #include "weights/base/text.h"
@@ -91,8 +90,7 @@ GenerateOptions LLM::generate_options(const GenerationParameters& parameters, bo
   return options;
 }
 
-void LLM::read_text_parts(const std::string& tokenizer_path, const std::string& template_path) {
-  const TokenizerData data = read_tokenizer(tokenizer_path);
+void LLM::read_text_parts(const TokenizerData& data, const std::string& template_path) {
   tokenizer.emplace(data);
   tag_tokens = answer_tag_tokens(*tokenizer);
   FoundTemplate found = template_or_family(template_path, data, config.family);

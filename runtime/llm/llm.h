@@ -90,9 +90,9 @@ struct LLM {
     return Forward(*model, kernels, threads, std::min(tokens, batch_tokens), with_positions);
   }
 
-  // Reads the tokenizer at a path, and the chat template of a file, or, if that is empty, the tokenizer's or the
-  // family's. Throws Error as read_tokenizer() and find_template() do.
-  void read_text_parts(const std::string& tokenizer_path, const std::string& template_path);
+  // Takes the tokenizer, and the chat template of a file, or, if that is empty, the tokenizer's or the family's. Throws
+  // Error as Tokenizer() and find_template() do.
+  void read_text_parts(const TokenizerData& data, const std::string& template_path);
 };
 
 // Returns the best kernels for this machine, or those that MINIMIND_ISA names. Throws UsageError if these are

@@ -109,20 +109,6 @@ void read_post_processor(const JsonFields& file, TokenizerData& data) {
     PostProcessorReader(data).read(file.get("post_processor"), "post_processor");
 }
 
-constexpr std::string_view merge_wanted = "two tokens, as \"a b\" or [\"a\", \"b\"]";
-
-void read_vocab(const JsonFields& model, TokenizerData& data) {
-  const JsonFields vocab = model.required_object("vocab");
-  const Json& tokens = model.get("vocab");
-  if (tokens.size() > most_tokenizer_entries)
-    model.fail("vocab", fmt::format("at most {} tokens", most_tokenizer_entries));
-  data.vocab.reserve(tokens.size());
-  for (const auto& [text, value] : tokens.items()) {
-    if (!is_id(value)) vocab.fail(text, "a token id, 0 or more");
-    data.vocab.emplace_back(text, value.get<std::int32_t>());
-  }
-}
-
 std::optional<std::pair<std::string, std::string>> as_merge(const Json& value) {
   if (value.is_array() && value.size() == 2 && value[0].is_string() && value[1].is_string()) {
     return std::pair(value[0].get<std::string>(), value[1].get<std::string>());
@@ -134,24 +120,47 @@ std::optional<std::pair<std::string, std::string>> as_merge(const Json& value) {
   return std::pair(text.substr(0, space), text.substr(space + 1));
 }
 
-void read_merges(const JsonFields& model, TokenizerData& data) {
-  const Json& merges = model.get("merges");
-  if (!merges.is_array()) model.fail("merges", "an array of merges");
-  if (merges.size() > most_tokenizer_entries)
-    model.fail("merges", fmt::format("at most {} merges", most_tokenizer_entries));
-  data.merges.reserve(merges.size());
-  for (std::size_t i = 0; i < merges.size(); ++i) {
-    // The first line of a merges.txt, which some exports copy and Hugging Face skips too.
-    const bool is_heading = merges[i].is_string() && merges[i].get_ref<const std::string&>().starts_with("#version");
-    if (is_heading) continue;
-    const auto merge = as_merge(merges[i]);
-    if (!merge) {
-      throw Error(
-          fmt::format("{}: model.merges[{}] is {}, expected {}", data.source, i, describe(merges[i]), merge_wanted));
-    }
-    data.merges.push_back(*merge);
+// Tokens and merges, which are nearly all of the file: each is taken as it is read, and never part of a JSON value.
+class VocabReader {
+ public:
+  explicit VocabReader(TokenizerData& data) : data_(data) {}
+
+  void take(const std::string& of, const std::string& name, const Json& value) {
+    if (of == "vocab") take_token(name, value);
+    if (of == "merges") take_merge(value);
   }
-}
+
+ private:
+  void take_token(const std::string& text, const Json& value) {
+    if (data_.vocab.size() == most_tokenizer_entries) reject("vocab", "tokens");
+    if (!is_id(value)) {
+      const Json vocab{{text, value}};
+      JsonFields(vocab, data_.source, "model.vocab").fail(text, "a token id, 0 or more");
+    }
+    data_.vocab.emplace_back(text, value.get<std::int32_t>());
+  }
+
+  void take_merge(const Json& value) {
+    if (merges_ == most_tokenizer_entries) reject("merges", "merges");
+    // The first line of a merges.txt, which some exports copy and Hugging Face skips too.
+    const bool is_heading = value.is_string() && value.get_ref<const std::string&>().starts_with("#version");
+    const auto merge = is_heading ? std::nullopt : as_merge(value);
+    if (!merge && !is_heading) {
+      throw Error(fmt::format(R"({}: model.merges[{}] is {}, expected two tokens, as "a b" or ["a", "b"])",
+                              data_.source, merges_, describe(value)));
+    }
+    if (merge) data_.merges.push_back(*merge);
+    ++merges_;
+  }
+
+  [[noreturn]] void reject(const char* field, const char* what) const {
+    throw Error(fmt::format("{}: model.{} has more {}, expected at most {}", data_.source, field, what,
+                            most_tokenizer_entries));
+  }
+
+  TokenizerData& data_;
+  std::size_t merges_ = 0;
+};
 
 void read_model(const JsonFields& model, TokenizerData& data) {
   model.allow_only({"type", "dropout", "unk_token", "continuing_subword_prefix", "end_of_word_suffix", "fuse_unk",
@@ -166,8 +175,8 @@ void read_model(const JsonFields& model, TokenizerData& data) {
   data.unk_token = model.text("unk_token");
   data.fuse_unk = model.flag_or("fuse_unk", false);
   data.ignore_merges = model.flag_or("ignore_merges", false);
-  read_vocab(model, data);
-  read_merges(model, data);
+  model.required_object("vocab");
+  if (!model.get("merges").is_array()) model.fail("merges", "an array of merges");
 }
 
 void read_added_tokens(const JsonFields& file, TokenizerData& data) {
@@ -243,9 +252,10 @@ void read_tokenizer_config(const std::string& path, TokenizerData& data) {
 
 TokenizerData read_tokenizer_json(const std::string& path) {
   const std::string file = is_folder(path) ? join_path(path, "tokenizer.json") : path;
-  const Json json = read_json_object(file);
   TokenizerData data;
   data.source = file;
+  VocabReader vocab(data);
+  const Json json = read_json_inside(file, "model", [&](const auto&... value) { vocab.take(value...); });
   const JsonFields fields(json, data.source, "");
   fields.allow_only({"version", "truncation", "padding", "added_tokens", "normalizer", "pre_tokenizer",
                      "post_processor", "decoder", "model"});

@@ -17,7 +17,8 @@ namespace minimind {
 // Throws Error, naming file and field, for malformed input and for unsupported settings that would change the ids:
 // normalizers, pre-tokenizers and decoders other than ByteLevel, models other than BPE, dropout, byte_fallback,
 // continuing_subword_prefix, end_of_word_suffix and unknown fields. Files over 64 MiB, JSON nested over 16 deep or
-// that parse_json rejects for its memory, and more than 2^20 tokens or merges are rejected, far above any tokenizer.
+// that parse_json rejects for its memory, repeated keys, and more than 2^20 tokens or merges are rejected, far above
+// any tokenizer.
 TokenizerData read_tokenizer_json(const std::string& path);
 
 }  // namespace minimind

@@ -3,14 +3,33 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <future>
+#include <system_error>
 
 #include "runtime/engine/load_model.h"
+#include "runtime/tokenizer/files.h"
 #include "tools/options/choose_tokenizer.h"
 #include "tools/options/config_fields.h"
 #include "tools/terminal/note.h"
 #include "tools/terminal/progress.h"
+#include "weights/base/held_signals.h"
 
 namespace minimind {
+
+namespace {
+
+// Starts to read the tokenizer of a model on a thread of its own, if there is one.
+std::future<TokenizerData> start_reading_tokenizer(const std::string& given, const std::string& model) {
+  const auto read = [given, model] { return read_tokenizer(require_tokenizer_path(given, model)); };
+  try {
+    const HeldSignals held;
+    return std::async(std::launch::async, read);
+  } catch (const std::system_error&) {
+    return std::async(std::launch::deferred, read);
+  }
+}
+
+}  // namespace
 
 void print_compute_note(const kernels::Table& kernels) {
   if (kernels.bf16) note("{} multiplies bf16: activations and f16 weights are rounded to bf16", kernels.bf16->name);
@@ -54,11 +73,14 @@ LLM load_llm(const CheckpointOptions& checkpoint_options, const RunOptions& run,
 LLM load_llm(const GenerationArguments& arguments, const TextParts& parts,
              const std::function<void(const Checkpoint&)>& use) {
   const std::string& model = arguments.checkpoint.model;
+  // A tokenizer takes as long to read as a small model.
+  std::future<TokenizerData> tokenizer;
+  if (parts.chat_template || parts.requires_tokenizer) tokenizer = start_reading_tokenizer(arguments.tokenizer, model);
   LLM llm = load_llm(arguments.checkpoint, arguments.run, use);
   if (parts.chat_template) {
-    llm.read_text_parts(require_tokenizer_path(arguments.tokenizer, model), *parts.chat_template);
+    llm.read_text_parts(tokenizer.get(), *parts.chat_template);
   } else if (parts.requires_tokenizer) {
-    llm.tokenizer = require_tokenizer(arguments.tokenizer, model);
+    llm.tokenizer.emplace(tokenizer.get());
   } else {
     llm.tokenizer = optional_tokenizer(arguments.tokenizer, model);
   }

@@ -31,11 +31,13 @@ class JsonBuilder : public nlohmann::json_sax<Json> {
     std::string_view wanted;
     bool repeated_keys = true;  // false: they are rejected; true: the last value counts
   };
-  using Use = std::function<void(const std::string& name, const Json& value)>;
+  using Use = std::function<void(const std::string& of, const std::string& name, const Json& value)>;
 
-  // With `use`, the members of the outermost object are given to it, one by one, and not kept.
-  JsonBuilder(std::string_view text, const std::string& source, Limits limits, Use use = {})
-      : text_(text), source_(source), limits_(limits), use_(std::move(use)) {}
+  // With `use`, the members of the outermost object are given to it, one by one, and not kept; or, if `inside` names
+  // one of them, what the objects and arrays in that have, of which `of` is the name.
+  JsonBuilder(std::string_view text, const std::string& source, Limits limits, Use use = {},
+              std::string_view inside = {})
+      : text_(text), source_(source), limits_(limits), use_(std::move(use)), inside_(inside) {}
 
   Json build() {
     // Json::sax_parse() would bring the library's readers of five binary formats.
@@ -106,15 +108,22 @@ class JsonBuilder : public nlohmann::json_sax<Json> {
     take_memory(value_size);
     if (open_.empty()) {
       root_ = std::move(value);
+    } else if (is_used()) {
+      use_(open_.size() > 1 ? open_[open_.size() - 2].name : inside_, open_.back().name, value);
+      memory_ = 0;
     } else if (open_.back().value.is_array()) {
       open_.back().value.push_back(std::move(value));
-    } else if (use_ && open_.size() == 1) {
-      use_(open_.back().name, value);
-      memory_ = 0;
     } else {
       add_member(open_.back(), std::move(value));
     }
     return true;
+  }
+
+  // Whether what is read belongs to `use`.
+  bool is_used() const {
+    if (!use_) return false;
+    return inside_.empty() ? open_.size() == 1 && open_[0].value.is_object()
+                           : open_.size() == 3 && open_[0].name == inside_;
   }
 
   void add_member(Open& object, Json value) {
@@ -143,7 +152,8 @@ class JsonBuilder : public nlohmann::json_sax<Json> {
   }
 
   void reject_repeated(const std::string& name) const {
-    if (!limits_.repeated_keys) throw Error(fmt::format("{}'s entry {} is repeated", source_, quote(name)));
+    if (!limits_.repeated_keys)
+      throw Error(fmt::format("{}: the entry {} is repeated, expected once", source_, quote(name)));
   }
 
   Json finished(Open& object) {
@@ -184,6 +194,7 @@ class JsonBuilder : public nlohmann::json_sax<Json> {
   const std::string& source_;
   const Limits limits_;
   const Use use_;
+  const std::string inside_;
   Json root_;
   std::vector<Open> open_;
   std::size_t memory_ = 0;  // an upper bound of what the values take

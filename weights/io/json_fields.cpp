@@ -39,6 +39,11 @@ std::string description(const Json& value) {
   return value.is_array() ? fmt::format("an array of {}", value.size()) : "an object";
 }
 
+Json require_object(Json json, const std::string& source) {
+  if (!json.is_object()) throw Error(fmt::format("{}: is {}, expected a JSON object", source, description(json)));
+  return json;
+}
+
 }  // namespace
 
 template <class Json>
@@ -51,7 +56,14 @@ template nlohmann::ordered_json parse_json(std::string_view, const std::string&,
 
 void read_json_members(std::string_view text, const std::string& source, int most_levels,
                        const std::function<void(const std::string& name, const Json& value)>& use) {
-  JsonBuilder<Json>(text, source, {most_levels, most_memory(text), "a JSON object", false}, use).build();
+  const auto use_member = [&](const std::string&, const std::string& name, const Json& value) { use(name, value); };
+  JsonBuilder<Json>(text, source, {most_levels, most_memory(text), "a JSON object", false}, use_member).build();
+}
+
+Json read_json_inside(const std::string& path, std::string_view member, const UseInside& use) {
+  const std::string text = open_input(path)->read_text(max_file_size);
+  return require_object(
+      JsonBuilder<Json>(text, path, {max_depth, most_memory(text), "a JSON object", false}, use, member).build(), path);
 }
 
 template <class Json>
@@ -64,9 +76,7 @@ template std::string dump_json(const Json&, int, InvalidUtf8);
 template std::string dump_json(const nlohmann::ordered_json&, int, InvalidUtf8);
 
 Json parse_json_object(std::string_view text, const std::string& source) {
-  Json json = parse_json<Json>(text, source, max_depth, "a JSON object");
-  if (!json.is_object()) throw Error(fmt::format("{}: is {}, expected a JSON object", source, describe(json)));
-  return json;
+  return require_object(parse_json<Json>(text, source, max_depth, "a JSON object"), source);
 }
 
 Json read_json_object(const std::string& path) {

@@ -25,6 +25,12 @@ Json parse_json(std::string_view text, const std::string& source, int most_level
 void read_json_members(std::string_view text, const std::string& source, int most_levels,
                        const std::function<void(const std::string& name, const nlohmann::json& value)>& use);
 
+// Reads the JSON object in a file as read_json_object() does, but gives the contents of the objects and arrays in its
+// member `member` to use(name of the object or array, name or empty, value) one by one, and leaves those empty. A key
+// that is repeated elsewhere throws Error.
+using UseInside = std::function<void(const std::string& of, const std::string& name, const nlohmann::json& value)>;
+nlohmann::json read_json_inside(const std::string& path, std::string_view member, const UseInside& use);
+
 enum class InvalidUtf8 { refuse, replace };
 
 // Returns an nlohmann::json or nlohmann::ordered_json as text, on one line or with `indent` spaces per level. Text that

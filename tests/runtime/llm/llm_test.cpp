@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/grammar/gbnf.h"
+#include "runtime/tokenizer/files.h"
 #include "tests/support/temporary_file.h"
 #include "weights/checkpoint/open_checkpoint.h"
 
@@ -18,7 +19,7 @@ LLM poet() {
   const std::string folder = MINIMIND_SOURCE_DIR "/weights/demo";
   HugePageArena memory;
   LLM llm = load_llm(open_checkpoint(folder + "/model.pth", {}), {.threads = 1}, memory);
-  llm.read_text_parts(folder + "/tokenizer.json", "");
+  llm.read_text_parts(read_tokenizer(folder + "/tokenizer.json"), "");
   return llm;
 }
 

@@ -6,6 +6,7 @@
 #include <filesystem>
 #include <fstream>
 #include <functional>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <string>
@@ -91,7 +92,7 @@ TEST_F(TokenizerJson, ASequenceOfByteLevelIsByteLevel) {
   json["normalizer"] = {{"type", "Sequence"}, {"normalizers", Json::array()}};
   write("sequence.json", json.dump());
   const TokenizerData read = read_tokenizer_json((folder_ / "sequence.json").string());
-  EXPECT_EQ(read.vocab, plain.vocab);
+  EXPECT_EQ(std::map(read.vocab.begin(), read.vocab.end()), std::map(plain.vocab.begin(), plain.vocab.end()));
   EXPECT_EQ(read.add_prefix_space, plain.add_prefix_space);
   EXPECT_EQ(read.use_regex, plain.use_regex);
   const Json two = {json_["pre_tokenizer"], json_["pre_tokenizer"]};
@@ -366,6 +367,15 @@ TEST_F(TokenizerJson, ReadsTheTemplatesNextToIt) {
     EXPECT_EQ(error_of(json_.dump(), name), "is not UTF-8, expected a Jinja template");
     write(name, "J");
   }
+}
+
+TEST_F(TokenizerJson, RejectsWhatIsRepeated) {
+  const std::string text = json_.dump();
+  const std::size_t vocab = text.find(R"("vocab":{)"), first = vocab + 9;
+  EXPECT_EQ(error_of(text.substr(0, first) + R"("!":7000,)" + text.substr(first)),
+            "model.vocab: token '!': is repeated, expected once");
+  EXPECT_EQ(error_of(text.substr(0, vocab) + R"("vocab":{"x":1},)" + text.substr(vocab)),
+            "the entry 'vocab' is repeated, expected once");
 }
 
 TEST_F(TokenizerJson, HasAtMostAMillionMerges) {

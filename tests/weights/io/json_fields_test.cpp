@@ -128,7 +128,8 @@ TEST(ReadJsonMembers, GivesThemInTheirOrder) {
 }
 
 TEST(ReadJsonMembers, RejectsRepeatedKeysInsideAMember) {
-  EXPECT_EQ(error_of([] { members_of(R"({"a":{"c":1,"c":2}})"); }), "x: the header's entry 'c' is repeated");
+  EXPECT_EQ(error_of([] { members_of(R"({"a":{"c":1,"c":2}})"); }),
+            "x: the header: the entry 'c' is repeated, expected once");
   EXPECT_EQ(error_of([] { members_of(R"({"a":[[[1]]]})"); }),
             "x: the header: is nested too deeply, expected at most 3 levels");
 }
