@@ -390,7 +390,7 @@ void Api::one_response(const ApiRequest& request, const Answer& answer) {
     responses_->remove(id);
     return send_json(*answer, {{"id", id}, {"object", "response"}, {"deleted", true}});
   }
-  if (("&" + request.query + "&").find("&stream=true&") != std::string::npos) {
+  if (query_value(request.query, "stream") == "true") {
     throw RequestError("stream is true, expected false, because only a response with background can be streamed again",
                        "stream");
   }

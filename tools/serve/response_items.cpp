@@ -34,7 +34,8 @@ ChatJson whole_item(const ChatJson& item, const std::string& id) {
   return whole;
 }
 
-// Returns a parameter of a query as it was sent: ids and numbers have nothing to decode.
+}  // namespace
+
 std::optional<std::string> query_value(std::string_view query, std::string_view name) {
   while (!query.empty()) {
     const std::string_view field = query.substr(0, query.find('&'));
@@ -45,8 +46,6 @@ std::optional<std::string> query_value(std::string_view query, std::string_view 
   }
   return std::nullopt;
 }
-
-}  // namespace
 
 ChatJson ResponseItems::part() const {
   if (open_ == thought_type) return {{"type", "reasoning_text"}, {"text", text_}};

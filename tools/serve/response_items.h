@@ -2,6 +2,7 @@
 
 #include <functional>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 #include <string_view>
 
@@ -41,6 +42,9 @@ class ResponseItems {
   std::string text_;
   ChatJson logprobs_ = ChatJson::array();
 };
+
+// Returns a parameter of a query as it was sent: ids, numbers and flags have nothing to decode.
+std::optional<std::string> query_value(std::string_view query, std::string_view name);
 
 // Returns the page of a response's input that a query asks for by `after`, `limit` and `order`. Items that came without
 // an id have one that is made of the response's. Throws RequestError.
