@@ -3,12 +3,15 @@
 Prints a Markdown table of tokens per second; --json writes the medians to a file, too. The weights are those of --models,
 or random ones in the shapes of MiniMind's models: MiniMind-3 and MiniMind2-small, unless --shapes names others. Each
 measurement is a separate process, in which every test is repeated after a short warm-up. The engines take turns, and
-each round starts with the next engine. --parallel measures decoding of many texts at once, except with PyTorch.
+each round starts with the next engine. --parallel measures decoding of many texts at once, except with PyTorch; --busy
+repeats every test beside so many processes that never wait.
 """
 
 import argparse
+import contextlib
 import datetime
 import importlib.util
+import itertools
 import json
 import shlex
 import subprocess
@@ -41,6 +44,18 @@ def run(*command: object) -> str:
     if done.returncode != 0:
         sys.exit(f"{' '.join(words)}\nfailed: {done.stderr.strip()[-2000:]}")
     return done.stdout
+
+
+@contextlib.contextmanager
+def busy_processes(count: int):
+    """Keeps so many processes busy, with the priority that all programs have."""
+    processes = [subprocess.Popen([sys.executable, "-c", "while True: pass"]) for _ in range(count)]
+    try:
+        yield
+    finally:
+        for process in processes:
+            process.kill()
+            process.wait()
 
 
 def random_models(folder: Path, shapes: list[str]) -> list[Path]:
@@ -168,6 +183,7 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--parallel", type=counts, help="numbers of texts to decode at once, e.g. 1,8,32; no prompts")
     parser.add_argument("--shared-prompt", action="store_true",
                         help="with --parallel and --depths from 64 on: minimind also with one prompt for all texts")
+    parser.add_argument("--busy", type=counts, default=[0], help="numbers of busy processes beside it, e.g. 0,1,2,4")
     parser.add_argument("--rounds", type=int, default=3)
     parser.add_argument("--repetitions", type=int, default=2, help="repetitions per round")
     parser.add_argument("--program", type=Path, default=ROOT / "minimind")
@@ -194,19 +210,19 @@ def main() -> None:
     engines, measurements = Engines(options), Measurements()
     not_loaded: dict[str, None] = {}  # in the order of the first attempts
     for turn in range(options.rounds):
-        for (model, dtype), gguf in ggufs.items():
-            for index in range(len(options.engines)):
-                engine = options.engines[(turn + index) % len(options.engines)]
-                if not can_run(engine, dtype):
-                    continue
-                print(f"round {turn + 1} of {options.rounds}: {model.name} {dtype} {engine}", file=sys.stderr)
-                try:
+        for ((model, dtype), gguf), busy, index in itertools.product(ggufs.items(), options.busy, range(len(options.engines))):
+            engine = options.engines[(turn + index) % len(options.engines)]
+            if not can_run(engine, dtype):
+                continue
+            print(f"round {turn + 1} of {options.rounds}: {model.name} {dtype} {engine}", file=sys.stderr)
+            try:
+                with busy_processes(busy):
                     measured = engines.measure(engine, gguf, folders.get(model), dtype)
-                except CannotLoad as error:
-                    print(f"skipped: {error}", file=sys.stderr)
-                    not_loaded[f"{engine} does not load {model.name} {dtype}"] = None
-                    continue
-                measurements.add(model.name, dtype, engine, measured)
+            except CannotLoad as error:
+                print(f"skipped: {error}", file=sys.stderr)
+                not_loaded[f"{engine} does not load {model.name} {dtype}"] = None
+                continue
+            measurements.add(model.name, dtype, engine, [result | {"busy": busy} for result in measured])
     print(markdown(measurements, options.engines))
     print()
     print(caption(options, machine, engines.versions, list(not_loaded)))

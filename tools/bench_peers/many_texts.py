@@ -1,6 +1,6 @@
-"""Writes the tables of many texts in RESULTS.md and the README: python3 tools/bench_peers/many_texts.py
+"""Writes the tables of many texts, and of a busy machine, in RESULTS.md and the README: python3 tools/bench_peers/many_texts.py
 
-Reads many_texts.json, in this folder, and replaces what the pages have between their markers. Needs only Python.
+Reads many_texts.json and busy.json, in this folder, and replaces what the pages have between their markers. Needs only Python.
 """
 
 import json
@@ -13,6 +13,9 @@ RESULTS, PAGE, README = HERE / "many_texts.json", HERE / "RESULTS.md", HERE.pare
 BEGIN, END = "<!-- many_texts.py writes from here -->\n", "<!-- to here -->\n"
 README_MARKERS = [(f"<!-- many_texts.py writes {language} from here -->\n", f"<!-- to here, many texts, {language} -->\n")
                   for language in ("English", "Chinese")]
+BUSY = HERE / "busy.json"
+BUSY_MARKERS = [(f"<!-- many_texts.py writes busy {language} from here -->\n", f"<!-- to here, busy, {language} -->\n")
+                for language in ("English", "Chinese")]
 README_ROWS = [("3", "q8_0"), ("3", "q4_0"), ("3", "f16"), ("3-moe", "q8_0")]
 README_TESTS = ["decode 16 after 16", *(f"{texts} x decode 16 after 16" for texts in (8, 16, 32)),
                 "8 x decode 16 after 1,024 shared"]
@@ -76,11 +79,24 @@ def short_table(report: dict, chinese: bool) -> str:
     return "\n".join(lines) + "\n"
 
 
-def updated_readme(page: str, report: dict) -> str:
-    return in_both_languages(page, README_MARKERS, lambda chinese: short_table(report, chinese))
+def busy_table(report: dict, chinese: bool) -> str:
+    """Returns the README's table of a busy machine: tokens per second, and the share of those of the quiet machine."""
+    columns = [(row["test"].partition(" beside ")[2].partition(" ")[0] or "0", row["medians"]) for row in report["results"]
+               if row["test"].startswith("decode")]
+    heading = "单段文本解码，tokens/s，旁边有若干个忙碌进程" if chinese else "one text, tokens/s beside so many busy processes"
+    lines = [f"| {heading} | {' | '.join(busy for busy, _ in columns)} |", "|---" * (len(columns) + 1) + "|"]
+    for engine, quiet in columns[0][1].items():
+        cells = [f"{speed(medians[engine])} ({medians[engine] / quiet:.2f})" for _, medians in columns[1:]]
+        lines.append(f"| {engine} | {' | '.join([speed(quiet), *cells])} |")
+    return "\n".join(lines) + "\n"
+
+
+def updated_readme(page: str, report: dict, busy: dict) -> str:
+    page = in_both_languages(page, README_MARKERS, lambda chinese: short_table(report, chinese))
+    return in_both_languages(page, BUSY_MARKERS, lambda chinese: busy_table(busy, chinese))
 
 
 if __name__ == "__main__":
     measured = json.loads(RESULTS.read_text())
     PAGE.write_text(updated(PAGE.read_text(), measured))
-    README.write_text(updated_readme(README.read_text(), measured))
+    README.write_text(updated_readme(README.read_text(), measured, json.loads(BUSY.read_text())))

@@ -35,7 +35,8 @@ def name_of(result: dict) -> str:
     depth = f" after {result['depth']:,}" if result["depth"] else ""
     texts = f"{result['texts']} x " if result.get("texts", 1) > 1 else ""
     shared = " shared" if result.get("shared_prompt") else ""
-    return f"{texts}{result['test']} {result['tokens']:,}{depth}{shared}"
+    busy = f" beside {result['busy']} busy" if result.get("busy") else ""
+    return f"{texts}{result['test']} {result['tokens']:,}{depth}{shared}{busy}"
 
 
 def beside_shared(peer: list[dict], ours: list[dict]) -> list[dict]:

@@ -5,7 +5,7 @@ import json
 import types
 import unittest
 
-from many_texts import BEGIN, END, PAGE, README, RESULTS, table, texts_of, updated, updated_readme
+from many_texts import BEGIN, BUSY, END, PAGE, README, RESULTS, busy_table, table, texts_of, updated, updated_readme
 from peer import fill, measure_many
 from table import json_text, name_of, with_kept
 
@@ -84,10 +84,16 @@ class ManyTexts(unittest.TestCase):
             with_kept(report("B", "decode 2", 2), both)
 
     def test_the_pages_have_the_tables_of_the_committed_measurements(self):
-        page, readme, measured = PAGE.read_text(), README.read_text(), json.loads(RESULTS.read_text())
+        page, readme = PAGE.read_text(), README.read_text()
+        measured, busy = json.loads(RESULTS.read_text()), json.loads(BUSY.read_text())
         self.assertLess(page.index(BEGIN), page.index(END))
         self.assertEqual(page, updated(page, measured), "run python3 tools/bench_peers/many_texts.py")
-        self.assertEqual(readme, updated_readme(readme, measured), "run python3 tools/bench_peers/many_texts.py")
+        self.assertEqual(readme, updated_readme(readme, measured, busy), "run python3 tools/bench_peers/many_texts.py")
+
+    def test_a_busy_machine_is_compared_with_the_quiet_one(self):
+        report = {"results": [{"test": "decode 128", "medians": {"minimind": 800, "llama.cpp": 200}},
+                              {"test": "decode 128 beside 2 busy", "medians": {"minimind": 400, "llama.cpp": 20}}]}
+        self.assertEqual(busy_table(report, False).splitlines()[2:], ["| minimind | 800 | 400 (0.50) |", "| llama.cpp | 200 | 20 (0.10) |"])
 
 
 if __name__ == "__main__":
