@@ -150,7 +150,7 @@ help:
 	@echo 'make test-clients     try clients of the server under build/clients, and write their matrix into tools/serve/API.md (CLIENTS=names)'
 	@echo 'make core             build $(CORE)/minimind-core, which continues a text: static, and only the core of the sources'
 	@echo 'make page             build $(PAGE)/minimind.html, the chat page with the engine and the poet in one file: needs emscripten (EMXX=em++)'
-	@echo 'make test-page        build it, and test it under node and in Chromium'
+	@echo 'make test-page        build it, and test it under node, in Chromium and in Firefox (BROWSERS=firefox: only there)'
 	@echo 'make lib              build the C interface, $(LIBRARY)'
 	@echo 'make release          build one file for each of $(RELEASE_TARGETS), under build/release-files'
 	@echo 'make test-release     the same, and check them'
@@ -332,14 +332,20 @@ $(PAGE)/write_case_maps: tools/core/write_case_maps.cpp $(COMPILER)
 	@echo 'LINK $@'
 	$(QUIET)$(CXX) $(CPPFLAGS) $(CXXFLAGS) $(WERROR) $< -lutf8proc -o $@
 
-# The engine under node, then the page in Chromium.
+# One that is not installed is said.
+BROWSERS ?= chromium firefox
+define test_in_browsers
+	for browser in $(BROWSERS); do echo "$$browser:"; BROWSER=$$browser PAGE=$(PAGE) build/serve-venv/bin/python -m unittest discover -s $(1) || exit 1; done
+endef
+
+# The engine under node, then the page in browsers.
 test-page: page
 	$(call install_packages,$(SERVE_TEST_PACKAGES) nodejs)
 	PAGE=$(PAGE) node --test tests/tools/page/test_program.mjs
 	$(call create_venv,build/serve-venv)
 	build/serve-venv/bin/pip install -q $$(grep '^selenium' tests/tools/serve/requirements.txt)
 	build/serve-venv/bin/pip install -q --no-deps axe-playwright-python==0.1.8
-	PAGE=$(PAGE) build/serve-venv/bin/python -m unittest discover -s tests/tools/page
+	$(call test_in_browsers,tests/tools/page)
 
 # What runs for every token, and for every block of weights that is loaded.
 $(PAGE)/%.o: OPTIMIZE = $(if $(filter $(CORE_FAST) weights/tensor,$*),-O2,-Oz)
@@ -538,7 +544,7 @@ test-serve: minimind
 	$(call create_venv,build/serve-venv)
 	build/serve-venv/bin/pip install -q -r tests/tools/serve/requirements.txt
 	build/serve-venv/bin/pip install -q --no-deps axe-playwright-python==0.1.8  # for its axe.min.js alone
-	build/serve-venv/bin/python -m unittest discover -s tests/tools/serve/page
+	$(call test_in_browsers,tests/tools/serve/page)
 	build/serve-venv/bin/python -m unittest discover -s tests/tools/serve/api
 	python3 -m unittest discover -s tests/tools/serve
 
