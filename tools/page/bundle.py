@@ -29,9 +29,10 @@ EXPORT = re.compile(r'^export ((?:async )?function\*?|class|const) ?(\w+)', re.M
 # 13 bits are two of these characters, which mean the same in every encoding of a page.
 CHARACTERS = [chr(code) for code in range(33, 127) if chr(code) not in '&<>']
 
-# Characters of the program and of the model that come before the next script, an even number: the worker unpacks them while the
-# browser reads on.
-PIECE = 1 << 18
+# Bytes of the program and of the model that come before the next script: the worker unpacks them while the browser reads on.
+PIECE = 13 << 14
+# What a deflated piece has at most of its bytes: quantized weights would gain 4%, and inflating them takes longer than reading those.
+WORTH = 0.9
 TAKE_PIECE = 'takePiece()'
 
 
@@ -50,9 +51,9 @@ def variable_of(name):
     return '$' + name.removesuffix('.js')
 
 
-def bundle_modules(entry):
-    """Returns the script of a module and of all that it imports, in the order in which they run."""
-    parts, done, running = [], set(), []
+def bundle_modules(entry, *done):
+    """Returns the script of a module and of all that it imports, in the order in which they run, but for what is done."""
+    parts, done, running = [], set(done), []
 
     def add(name):
         if name in done:
@@ -77,20 +78,20 @@ def bundle_modules(entry):
 
 
 def pack(data):
-    """Returns deflated bytes as text, which packed.js unpacks."""
-    data = zlib.compress(data, 9)
+    """Returns the pieces of these bytes as texts, which packed.js unpacks. Those that gain little are not deflated."""
     pairs = [first + second for first in CHARACTERS for second in CHARACTERS]
-    text, bits, count = [], 0, 0
-    for byte in data:
-        bits |= byte << count
-        count += 8
-        if count >= 13:
-            text.append(pairs[bits & 0x1FFF])
-            bits >>= 13
-            count -= 13
-    if count > 0:
-        text.append(pairs[bits])
-    return f'{len(data)} ' + ''.join(text)
+    texts = []
+    for start in range(0, len(data), PIECE):
+        piece = data[start:start + PIECE]
+        deflated = zlib.compress(piece, 9)
+        is_deflated = len(deflated) < WORTH * len(piece)
+        stored = deflated if is_deflated else piece
+        text = []
+        for group in range(0, len(stored), 13):
+            bits = int.from_bytes(stored[group:group + 13], 'little')
+            text += [pairs[bits >> shift & 0x1FFF] for shift in range(0, 104, 13)]
+        texts.append(f'{len(data)} {len(piece)} {len(deflated) if is_deflated else 0} ' + ''.join(text[:-(-8 * len(stored) // 13)]))
+    return texts
 
 
 def data_uri(path, kind):
@@ -106,9 +107,9 @@ def script_text(text):
     return text.replace('</script', '<\\/script').replace('<!--', '<\\!--')
 
 
-def policy(script, style):
+def policy(scripts, style):
     return ("default-src 'none'; "
-            f"script-src {hash_of(script)} {hash_of(TAKE_PIECE)} 'wasm-unsafe-eval'; worker-src blob:; style-src {hash_of(style)}; img-src data:; "
+            f"script-src {' '.join(map(hash_of, scripts))} 'wasm-unsafe-eval'; worker-src blob:; style-src {hash_of(style)}; img-src data:; "
             "base-uri 'none'; form-action 'none'; require-trusted-types-for 'script'; trusted-types minimind-worker")
 
 
@@ -120,30 +121,28 @@ def replace_once(text, old, new):
 
 def pieces(path, attribute):
     """Returns the scripts of a packed file."""
-    text = pack(path.read_bytes())
-    start = text.index(' ') + 1
-    ends = [0, *range(start + PIECE, len(text), PIECE), len(text)]
-    return ''.join(f'<script type="text/plain" {attribute}="{path.name}">{text[first:last]}</script><script>{TAKE_PIECE}</script>\n'
-                   for first, last in zip(ends, ends[1:]))
+    return ''.join(f'<script type="text/plain" {attribute}="{path.name}">{text}</script><script>{TAKE_PIECE}</script>\n'
+                   for text in pack(path.read_bytes()))
 
 
 def write_page(program, model, version):
     serve = FOLDERS[1]
-    script = script_text(bundle_modules('start.js'))
+    launch = script_text(bundle_modules('launch.js'))
+    script = script_text(f"startPage(() => {{\n{bundle_modules('start.js', 'launch.js')}}});")
     style = (serve / 'page.css').read_text(encoding='utf-8') + (HERE / 'page.css').read_text(encoding='utf-8')
     worker = script_text(program.read_text(encoding='utf-8') + bundle_modules('worker.js'))
     icon = data_uri(serve / 'icon.svg', 'image/svg+xml')
     page = (serve / 'index.html').read_text(encoding='utf-8')
     page = replace_once(page, '<meta name="viewport"',
-                        f'<meta http-equiv="Content-Security-Policy" content="{policy(script, style)}">\n'
-                        f'<meta name="generator" content="minimind {version}">\n<meta name="viewport"')
+                        f'<meta http-equiv="Content-Security-Policy" content="{policy([launch, TAKE_PIECE, script], style)}">\n'
+                        f'<meta name="generator" content="minimind {version}">\n<script type="text/plain" id="worker">{worker}</script>\n'
+                        f'<script>{launch}</script>\n<meta name="viewport"')
     page = replace_once(page, '<link rel="icon" href="icon.svg" type="image/svg+xml">', f'<link rel="icon" href="{icon}">')
     page = replace_once(page, '<link rel="stylesheet" href="page.css">', f'<style>{style}</style>')
     page = replace_once(page, '<script type="module" src="page.js"></script>\n', '')
     page = page.replace('src="icon.svg"', f'src="{icon}"')
     packed = {'program': pieces(program.with_suffix('.wasm'), 'data-program'), 'model': pieces(model, 'data-model')}
-    page = replace_once(page, '</body>', f'<script type="text/plain" id="worker">{worker}</script>\n<script>{script}</script>\n'
-                                         f'{"".join(packed.values())}</body>')
+    page = replace_once(page, '</body>', f'{packed["program"]}<script>{script}</script>\n{packed["model"]}</body>')
     sizes = {'worker': worker, **packed, 'script': script, 'style': style}
     return page, {name: len(text.encode()) for name, text in sizes.items()}
 

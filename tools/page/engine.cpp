@@ -127,10 +127,13 @@ PageEngine::Loaded::Loaded(const GenerationArguments& arguments, const std::stri
 PageEngine::PageEngine() : defaults_(page_defaults()), events_(std::make_shared<ChatJson>(ChatJson::array())) {}
 
 std::string PageEngine::load(const PageModel& model) {
-  if (!find_tokenizer(model.path)) {
+  const auto tokenizer = find_tokenizer(model.path);
+  if (!tokenizer) {
     throw Error(fmt::format("{}: has no tokenizer, expected a tokenizer.json; choose both files at once", model.path));
   }
-  auto loaded = std::make_unique<Loaded>(arguments_of(model), "");
+  GenerationArguments arguments = arguments_of(model);
+  arguments.tokenizer = *tokenizer;
+  auto loaded = std::make_unique<Loaded>(arguments, "");
   const std::string name = loaded->model.names().front();
   const auto has_name = [&](const auto& other) { return other->model.names().front() == name; };
   const auto known = std::ranges::find_if(models_, has_name);

@@ -40,6 +40,19 @@ export class Engine {
     FS.rmdir(path);
   }
 
+  // Has the engine read a small file from its own memory while `use` runs.
+  provide(path, bytes, use) {
+    return this.#withBytes(bytes, (at) => {
+      const give = (name, size) => this.#withText(name, (name_at) => this.#module._engine_provide(name_at, at, size));
+      give(path, bytes.length);
+      try {
+        return use();
+      } finally {
+        give('', 0);
+      }
+    });
+  }
+
   // Loads a checkpoint: {path, loras, rope_scaling}. Returns its name. Throws an EngineError.
   load(model) {
     return this.#text(this.#call('engine_load', JSON.stringify(model)));

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "tools/page/engine.h"
+#include "weights/io/path.h"
 
 namespace minimind {
 namespace {
@@ -41,6 +42,11 @@ extern "C" {
 
 const char* engine_text() {
   return minimind::text.c_str();
+}
+
+// Gives a file that is in memory, and stays there until another one is given.
+void engine_provide(const char* path, const std::byte* bytes, std::size_t size) {
+  minimind::provide_file(path, {bytes, size});
 }
 
 // `model` is the JSON of PageModel. The text is the model's name.

@@ -1,48 +1,44 @@
 // How a request of the page in one file reaches the engine: through a worker, in place of a server.
 
 import {t} from './language.js';
+import {current, startWorker} from './launch.js';
 
 const encoder = new TextEncoder();
 
-// The only text that the page runs as a script beside itself is its own worker.
-const policy = globalThis.trustedTypes?.createPolicy('minimind-worker', {createScriptURL: (address) => address});
-
-let worker;
 let next_id = 0;
 let waiting = new Map();  // by id: {resolve, reject, onread} of actions
 let answers = new Map();  // by id: the answers that are being written
 
-// The texts of the program and of the model are read piece by piece, of which each is followed by a script that calls this.
-globalThis.takePiece = () => sendPiece(document.currentScript.previousElementSibling);
-const sendPiece = ({dataset: {model: name}, textContent: text}) => worker.postMessage({action: 'piece', name, text});
-addEventListener('DOMContentLoaded', () => worker.postMessage({action: 'end', reason: t('truncated')}));
+const end = () => current.worker.postMessage({action: 'end', reason: t('truncated')});
+if (document.readyState === 'loading') addEventListener('DOMContentLoaded', end);
+else end();
 
-function startWorker() {
-  const address = URL.createObjectURL(new Blob([document.getElementById('worker').textContent], {type: 'text/javascript'}));
-  worker = new Worker(policy ? policy.createScriptURL(address) : address);
-  worker.onmessage = ({data}) => take(data);
-  worker.onerror = (event) => restart(event.message);
-  for (const piece of document.querySelectorAll('[data-program], [data-model]')) sendPiece(piece);
-  return act('start').finally(() => URL.revokeObjectURL(address));
+let started;  // a promise, until the worker has started
+
+function hear() {
+  current.worker.onmessage = ({data}) => take(data);
+  current.worker.onerror = (event) => restart(event.message);
+  started = act('started').then(() => { started = null; });
 }
 
-let started = startWorker();
+hear();
 
 // Ends a worker whose engine has failed, and starts another one, which has the poet alone.
 function restart(reason) {
-  worker.terminate();
+  current.worker.terminate();
   const message = t('broken', reason);
   for (const {reject} of waiting.values()) reject(new Error(message));
   for (const answer of answers.values()) answer.fail(message);
   waiting = new Map();
   answers = new Map();
-  started = startWorker();
+  startWorker();
+  hear();
   started.then(() => dispatchEvent(new CustomEvent('minimind-models', {detail: {}})), () => {});
 }
 
 function act(action, fields = {}, onread = () => {}) {
   const id = next_id++;
-  worker.postMessage({action, id, ...fields});
+  current.worker.postMessage({action, id, ...fields});
   return new Promise((resolve, reject) => waiting.set(id, {resolve, reject, onread}));
 }
 
@@ -72,7 +68,7 @@ export async function loadFiles(files, model, onread) {
 // Answers as fetch() would: GET v1/models, or a POST.
 export async function request(path, {body, signal} = {}) {
   try {
-    await started;
+    if (started) await started;  // else the engine hears of it before anything else is done
     if (path === 'v1/models') return new Response(await act('models'));
   } catch (error) {
     return failure(error.message);
@@ -81,7 +77,7 @@ export async function request(path, {body, signal} = {}) {
   return new Promise((resolve, reject) => {
     const id = next_id++;
     answers.set(id, new Answer(id, resolve, reject, signal));
-    worker.postMessage({action: 'ask', id, path, body});
+    current.worker.postMessage({action: 'ask', id, path, body});
   });
 }
 
@@ -116,7 +112,7 @@ class Answer {
   // Has the engine stop, whatever it still sends.
   stop(reason) {
     if (!answers.delete(this.id)) return;
-    worker.postMessage({action: 'stop', of: this.id});
+    current.worker.postMessage({action: 'stop', of: this.id});
     this.reject(reason);
     if (reason) this.controller?.error(reason);
   }

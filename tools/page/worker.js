@@ -16,7 +16,9 @@ const MOST = 2_000_000_000;   // bytes of files
 const program = new Unpacker(), inside = new Unpacker();
 let inside_name;
 let engine;
+let starting;
 let running = false;
+let run_time;                 // milliseconds of the next run: the first ones are short, so that the start of an answer is seen at once
 let loading = Promise.resolve();
 
 // A message to oneself comes back at once, where a timer would wait for 4 ms.
@@ -24,15 +26,14 @@ const turns = new MessageChannel();
 turns.port1.onmessage = () => guarded(run);
 
 const ACTIONS = {
-  // The pieces come meanwhile. createMinimind is emscripten's.
-  async start() {
-    engine = await Engine.start(createMinimind, await program.bytes);
-    const file = new Blob([await inside.bytes]);
-    return load('inside', [{path: inside_name, file}], {path: inside_name}, () => {});
+  start() {
+    starting = start();
+    starting.catch(() => {});  // 'started' says it
   },
+  started: () => starting,
   // Without a name, of the program.
   piece({name, text}) {
-    inside_name = name;
+    if (name) inside_name = name;
     (name ? inside : program).take(text);
   },
   end({reason}) {
@@ -48,10 +49,18 @@ const ACTIONS = {
     engine.ask(id, path, body);
     if (running) return;
     running = true;
+    run_time = 0;
     turns.port2.postMessage(null);
   },
   stop: ({of}) => engine.stop(of),
 };
+
+// Starts the engine with the model that the page has, whose pieces come meanwhile. createMinimind is emscripten's.
+async function start() {
+  engine = await Engine.start(createMinimind, await program.bytes);
+  const bytes = await inside.bytes;
+  engine.provide(`/${inside_name}`, bytes, () => engine.load({path: `/${inside_name}`}));
+}
 
 // Gives the files to the engine, in a folder of this name, and has it load the checkpoint that they are. Paths are
 // relative; that of the folder itself is ''. A model whose file has a usual name has that of its folder.
@@ -80,7 +89,8 @@ async function load(id, files, {path, ...settings}, onread) {
 }
 
 function run() {
-  const {more, events} = engine.run(RUN);
+  const {more, events} = engine.run(run_time);
+  run_time = Math.min(RUN, 2 * run_time + 1);
   if (events.length > 0) postMessage({events});
   if (more) turns.port2.postMessage(null);
   else running = false;

@@ -75,85 +75,53 @@ PageParts read_page(const std::string& path) {
   return parts;
 }
 
-// Writes deflated bytes into the page as text, 13 bits in two characters, in pieces: see tools/page/packed.js.
-class ModelText {
- public:
-  ModelText(OutputFile& out, const std::string& name) : out_(out), start_(std::string(model_start)) {
-    for (char character = '!'; character < 127; ++character) {
-      if (std::string_view("&<>").find(character) == std::string_view::npos) characters_.push_back(character);
-    }
-    for (const char character : name)
-      start_ += std::string_view("\"&<>").find(character) == std::string_view::npos ? character : '_';
-    start_ += "\">";
-    out_.write(bytes_of(start_));
-    size_at_ = out_.size();
-    out_.write(bytes_of(size_text()));
+// Bytes of a piece of the model, of which 13 are 16 characters, and what a deflated piece has at most of them.
+constexpr std::size_t piece_size = std::size_t{13} << 14;
+constexpr double worth = 0.9;
+
+// Returns bytes as text, 13 bits in two characters: see tools/page/packed.js.
+std::string packed(std::span<const Bytef> bytes) {
+  std::string characters;
+  for (char character = '!'; character < 127; ++character) {
+    if (std::string_view("&<>").find(character) == std::string_view::npos) characters.push_back(character);
   }
-
-  void write(std::span<const Bytef> deflated) {
-    size_ += deflated.size();
-    for (const Bytef byte : deflated) {
-      bits_ |= std::uint32_t{byte} << count_;
-      count_ += 8;
-      if (count_ < 13) continue;
-      write_pair(bits_ & 0x1FFF);
-      bits_ >>= 13;
-      count_ -= 13;
-    }
+  std::string text;
+  std::uint32_t bits = 0, count = 0;
+  const auto write_pair = [&] {
+    text += characters[(bits & 0x1FFF) / characters.size()];
+    text += characters[(bits & 0x1FFF) % characters.size()];
+    bits >>= 13;
+  };
+  for (const Bytef byte : bytes) {
+    bits |= std::uint32_t{byte} << count;
+    count += 8;
+    if (count < 13) continue;
+    write_pair();
+    count -= 13;
   }
+  if (count > 0) write_pair();
+  return text;
+}
 
-  void finish() {
-    if (count_ > 0) write_pair(bits_);
-    end_piece();
-    out_.rewrite(size_at_, bytes_of(size_text()));
-  }
-
- private:
-  static constexpr std::size_t piece_size = std::size_t{1} << 18;  // an even number of characters
-
-  std::string size_text() const { return fmt::format("{:012} ", size_); }
-
-  void write_pair(std::uint32_t bits) {
-    if (piece_.size() == piece_size) {
-      end_piece();
-      out_.write(bytes_of(start_));
-    }
-    piece_ += characters_[bits / characters_.size()];
-    piece_ += characters_[bits % characters_.size()];
-  }
-
-  void end_piece() {
-    out_.write(bytes_of(piece_));
-    out_.write(bytes_of(piece_end));
-    piece_.clear();
-  }
-
-  OutputFile& out_;
-  std::string start_, characters_, piece_;
-  std::uint64_t size_ = 0, size_at_ = 0;
-  std::uint32_t bits_ = 0, count_ = 0;
-};
-
-// Deflates a file into the text.
-void write_deflated(const InputFile& file, ModelText& text, const std::function<void(std::size_t)>& progress) {
-  z_stream stream{};
-  if (deflateInit(&stream, Z_DEFAULT_COMPRESSION) != Z_OK) throw Error("the memory is full");
-  const auto end = [](z_stream* each) { deflateEnd(each); };
-  const std::unique_ptr<z_stream, decltype(end)> ended(&stream, end);
-  std::vector<std::byte> bytes(std::size_t{1} << 20);
-  std::vector<Bytef> deflated(bytes.size());
+// Writes a file into the page in pieces, each of which is deflated if that is worth it.
+void write_pieces(OutputFile& out, const std::string& name, const InputFile& file,
+                  const std::function<void(std::size_t)>& progress) {
+  std::string start(model_start);
+  for (const char character : name)
+    start += std::string_view("\"&<>").find(character) == std::string_view::npos ? character : '_';
+  start += "\">";
+  std::vector<Bytef> piece(piece_size), deflated(compressBound(piece_size));
   for (std::size_t done = 0; done < file.size();) {
-    const std::span<std::byte> piece(bytes.data(), std::min(bytes.size(), file.size() - done));
-    file.read(done, piece);
+    piece.resize(std::min(piece_size, file.size() - done));
+    file.read(done, std::as_writable_bytes(std::span(piece)));
     done += piece.size();
-    stream.next_in = reinterpret_cast<Bytef*>(piece.data());
-    stream.avail_in = static_cast<uInt>(piece.size());
-    do {
-      stream.next_out = deflated.data();
-      stream.avail_out = static_cast<uInt>(deflated.size());
-      deflate(&stream, done == file.size() ? Z_FINISH : Z_NO_FLUSH);
-      text.write({deflated.data(), deflated.size() - stream.avail_out});
-    } while (stream.avail_out == 0);
+    uLongf size = deflated.size();
+    if (compress(deflated.data(), &size, piece.data(), piece.size()) != Z_OK) throw Error("the memory is full");
+    const bool is_worth = static_cast<double>(size) < worth * static_cast<double>(piece.size());
+    const std::span<const Bytef> stored(is_worth ? std::span(deflated).first(size) : std::span(piece));
+    out.write(bytes_of(fmt::format("{}{} {} {} ", start, file.size(), piece.size(), is_worth ? size : 0)));
+    out.write(bytes_of(packed(stored)));
+    out.write(bytes_of(piece_end));
     progress(done);
   }
 }
@@ -216,15 +184,13 @@ void PageExport::write(const GenerationArguments& arguments, const std::string& 
   write_model(model, name, arguments, chat_template);
   OutputFile file(out);
   file.write(bytes_of(parts.before));
-  ModelText text(file, name + ".gguf");
   const auto bytes = InputFile::open(model.temporary_path());
   std::optional<Progress> bar;
   if (!arguments.run.quiet) bar.emplace(std::string(translated("convert")), bytes->size(), ProgressUnit::bytes);
-  write_deflated(*bytes, text, [&](std::size_t done) {
+  write_pieces(file, name + ".gguf", *bytes, [&](std::size_t done) {
     if (bar) bar->show(done);
   });
   bar.reset();
-  text.finish();
   file.write(bytes_of(parts.after));
   file.commit();
   if (!arguments.run.quiet)

@@ -105,14 +105,17 @@ for (const type of ['f32', 'f16', 'bf16', 'q8_0', 'q4_0', 'q4_1', 'q5_0', 'q5_1'
 }
 
 test('bytes of every length are unpacked as they were packed', async () => {
-  const lengths = 'import sys; sys.path.insert(0, "tools/page"); import bundle, random\n' +
-    'for n in range(40): print(bundle.pack(random.Random(n).randbytes(n)), random.Random(n).randbytes(n).hex(), sep="\\t")';
-  for (const line of execFileSync('python3', ['-c', lengths], {cwd: ROOT}).toString().trimEnd().split('\n')) {
-    const [packed, bytes] = line.split('\t');
+  // Random ones are not deflated; of several pieces, the first is.
+  const lengths = `import base64, bundle, json, random
+for n in [*range(1, 40), bundle.PIECE - 1, bundle.PIECE, bundle.PIECE + 1]:
+    data = bytes(n // 2 * (n > 99)) + random.Random(n).randbytes(n - n // 2 * (n > 99))
+    print(json.dumps([bundle.pack(data), base64.b64encode(data).decode()]))`;
+  const output = execFileSync('python3', ['-c', lengths], {env: {...process.env, PYTHONPATH: join(ROOT, 'tools/page')}, maxBuffer: 1 << 24});
+  for (const line of output.toString().trimEnd().split('\n')) {
+    const [pieces, bytes] = JSON.parse(line);
     const unpacker = new Unpacker();
-    const start = packed.indexOf(' ') + 1;
-    for (const [from, to] of [[0, start + 6], [start + 6, start + 8], [start + 8, undefined]]) unpacker.take(packed.slice(from, to));
-    assert.equal(Buffer.from(await unpacker.bytes).toString('hex'), bytes);
+    for (const piece of pieces) unpacker.take(piece);
+    assert.equal(Buffer.from(await unpacker.bytes).toString('base64'), bytes);
   }
 });
 
@@ -157,9 +160,23 @@ test('what is wrong with a request is said', async () => {
 
 test('a text that lacks a piece is an error', async () => {
   const unpacker = new Unpacker();
-  unpacker.take('100 ABCD');
+  unpacker.take('100 13 0 !!!!!!!!!!!!!!!!');
   unpacker.end(new Error('truncated'));
   await assert.rejects(unpacker.bytes, /truncated/);
+});
+
+test('a piece that is damaged is an error', async () => {
+  const unpacker = new Unpacker();
+  unpacker.take('100 100 13 ABCDABCDABCDABCD');
+  await assert.rejects(unpacker.bytes);
+});
+
+test('a file in the memory of the engine is read like another', async () => {
+  const engine = await start();
+  const bytes = readFileSync(join(PAGE, 'minimind-poet.gguf'));
+  assert.equal(engine.provide('/minimind-poet.gguf', bytes, () => engine.load({path: '/minimind-poet.gguf'})), 'minimind-poet');
+  assert.equal(textOf(answer(engine, {...POEM, stream: true})), textOf(answer(await poet(), {...POEM, stream: true})));
+  assert.throws(() => engine.load({path: '/minimind-poet.gguf'}), /minimind-poet/);
 });
 
 test('the inside of a text is shown', async () => {

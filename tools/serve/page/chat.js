@@ -94,10 +94,10 @@ export class Chat {
     this.conversation.models = names;
     if (index < turns.length) addVersion(turns, index, turn);
     else turns.push(turn);
+    names.forEach((_, lane) => this.write(index, lane));
     this.keep();
     this.render();
     this.scrollToEnd();
-    names.forEach((_, lane) => this.write(index, lane));
   }
 
   // -- writing an answer
@@ -123,9 +123,10 @@ export class Chat {
       if (this.conversation === conversation) this.followEnd(() => this.views[turn_index]?.[lane_index]?.show({live: true}));
       if (Date.now() - this.last_saved > SAVE_EVERY) this.save(conversation);
     };
-    update();
+    const answer = streamAnswer(request, message, controller.signal, () => { frame ||= requestAnimationFrame(update); });
     try {
-      await streamAnswer(request, message, controller.signal, () => { frame ||= requestAnimationFrame(update); });
+      update();  // while the model reads
+      await answer;
     } catch (error) {
       if (error.name !== 'AbortError') message.info = {...message.info, error: error.message};
     }

@@ -37,8 +37,8 @@ function showModelFacts() {
   chat.showThink();
   showInsideTab();
   showStarters(models.parts(models.chosen()[0])[0], (question) => {
-    chat.focusBox();
     chat.send(question);
+    chat.focusBox();
   });
 }
 
