@@ -42,10 +42,10 @@ function act(action, fields = {}, onread = () => {}) {
   return new Promise((resolve, reject) => waiting.set(id, {resolve, reject, onread}));
 }
 
-function take({id, value, error, read, size, events, broken}) {
+function take({id, value, error, read, size, events, at, broken}) {
   if (broken !== undefined) return restart(broken);
   if (events) {
-    for (const event of events) answers.get(event[0])?.take(event);
+    for (const event of events) answers.get(event[0])?.take(event, at - performance.timeOrigin);
     return;
   }
   const action = waiting.get(id);
@@ -93,7 +93,7 @@ class Answer {
     signal?.addEventListener('abort', () => this.stop(signal.reason));
   }
 
-  take([, kind, ...values]) {
+  take([, kind, ...values], time) {
     if (kind === 'send') {
       const [status, body] = values;
       answers.delete(this.id);
@@ -102,7 +102,7 @@ class Answer {
       const stream = new ReadableStream({start: (controller) => { this.controller = controller; }, cancel: () => this.stop()});
       this.resolve(new Response(stream));
     } else if (kind === 'write') {
-      this.controller.enqueue(encoder.encode(values[0]));
+      this.controller.enqueue(Object.assign(encoder.encode(values[0]), {time}));
     } else {
       answers.delete(this.id);
       this.controller.close();

@@ -2,7 +2,7 @@
 //   {action, id, ...}                 what the page wants; id is a number of the page's, or missing
 //   {id, value}, {id, error}          what became of it
 //   {id, read, size}                  bytes of the files of a checkpoint so far
-//   {events}                          of answers, as PageEngine has them: their numbers are those of the actions
+//   {events, at}                      of answers, as PageEngine has them: their numbers are those of the actions; the time
 //   {broken}                          the engine has failed: this worker does no more
 
 import {Engine} from './engine.js';
@@ -91,7 +91,7 @@ async function load(id, files, {path, ...settings}, onread) {
 function run() {
   const {more, events} = engine.run(run_time);
   run_time = Math.min(RUN, 2 * run_time + 1);
-  if (events.length > 0) postMessage({events});
+  if (events.length > 0) postMessage({events, at: performance.timeOrigin + performance.now()});
   if (more) turns.port2.postMessage(null);
   else running = false;
 }

@@ -21,7 +21,7 @@ export async function streamAnswer({model, messages, tools, think}, message, sig
     for await (const chunk of streamChunks('v1/chat/completions', body, signal)) {
       if (chunk.usage) clock.usage = chunk.usage;
       const choice = chunk.choices?.[0];
-      if (choice?.delta && append(choice.delta, message, calls_before)) clock.token();
+      if (choice?.delta && append(choice.delta, message, calls_before)) clock.token(chunk.time);
       if (choice?.finish_reason) message.info.finish = choice.finish_reason;
       onchange();
     }
@@ -56,8 +56,8 @@ export class Clock {
   #last = null;
   #chunks = 0;
 
-  token() {
-    this.#last = performance.now();
+  token(time) {
+    this.#last = time;
     this.#first ??= this.#last;
     ++this.#chunks;
   }

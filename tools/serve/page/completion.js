@@ -70,7 +70,7 @@ export class Completion {
     try {
       for await (const chunk of streamChunks('v1/completions', this.body(prompt + textOf(kept)), controller.signal)) {
         if (chunk.usage) clock.usage = chunk.usage;
-        this.take(chunk.choices?.[0], clock);
+        this.take(chunk.choices?.[0], clock, chunk.time);
       }
     } catch (error) {
       if (error.name === 'AbortError') this.info.finish = 'stopped';
@@ -88,12 +88,12 @@ export class Completion {
     return {...(model && {model}), prompt, max_tokens: MAX_TOKENS, ...samplingFields(), logprobs: ALTERNATIVES};
   }
 
-  take(choice, clock) {
+  take(choice, clock, time) {
     if (!choice) return;
     if (choice.finish_reason) this.info.finish = choice.finish_reason;
     const has_tokens = choice.logprobs?.tokens?.length > 0;
     if (!has_tokens && !choice.text) return;
-    clock.token();
+    clock.token(time);
     const first = has_tokens ? this.text.add(choice.text ?? '', choice.logprobs) : this.text.addText(choice.text);
     this.showFrom(first);
   }

@@ -22,7 +22,7 @@ export async function postJson(path, body, signal) {
   return json;
 }
 
-// Sends a request whose answer is streamed; yields each chunk. The signal stops it, which throws an AbortError.
+// Sends a request whose answer is streamed; yields each chunk, with the `time` of it. The signal stops it, which throws an AbortError.
 export async function* streamChunks(path, body, signal) {
   const answer = await send(path, {
     method: 'POST', headers: {'Content-Type': 'application/json'}, signal,
@@ -35,9 +35,10 @@ export async function* streamChunks(path, body, signal) {
     for (;;) {
       const {done, value} = await reader.read().catch((error) => { throw readingFailed(error); });
       if (done) throw new ServerError(t('brokenOff'));
+      const {time = performance.now()} = value;  // the engine's own time, in the page in one file
       for (const data of events.read(decoder.decode(value, {stream: true}))) {
         if (data === '[DONE]') return;
-        yield parseChunk(data);
+        yield {...parseChunk(data), time};
       }
     }
   } finally {

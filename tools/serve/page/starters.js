@@ -16,6 +16,6 @@ export function showStarters(checkpoint, ask) {
   const poems = POEMS.map(([question, meaning]) => starter(question, element('span', {lang: 'zh-CN'}, question),
     !isChinese() && element('small', {}, t(meaning))));
   byId('welcome-title').textContent = t(is_poet ? 'poetWelcome' : 'welcome');
-  byId('welcome-note').textContent = is_poet ? `${t('poetNote')} ${t('welcomeNote')}` : t('welcomeNote');
+  byId('welcome-note').textContent = is_poet ? [t('poetNote'), t('welcomeNote')].join(isChinese() ? '' : ' ') : t('welcomeNote');
   byId('starters').replaceChildren(...(is_poet ? poems : EXAMPLES.map((name) => starter(t(name), t(name)))));
 }
