@@ -21,12 +21,10 @@ constexpr std::size_t worth_waiting = 32;
 // Tokens of a prefix that a text may rather compute again than copy what it could share with other texts.
 constexpr std::size_t worth_sharing = 64;
 
-constexpr std::ptrdiff_t most_idle = 512;
-
 }  // namespace
 
-ContextPool::ContextPool(const Config& config, KvType type, std::size_t budget)
-    : config_(config), type_(type), budget_(budget) {}
+ContextPool::ContextPool(const Config& config, KvType type, std::size_t budget, std::ptrdiff_t most_idle)
+    : config_(config), type_(type), budget_(budget), most_idle_(most_idle) {}
 
 std::size_t ContextPool::default_budget() {
   std::ifstream file("/proc/meminfo");
@@ -151,7 +149,7 @@ bool ContextPool::make_room(std::size_t capacity, std::size_t spare, Prefix& pre
   while (true) {
     bytes_ = count_bytes(false);
     const bool fits = bytes_ + bytes_of(capacity - shared()) <= budget_;
-    if (fits && std::ranges::count(entries_, false, &Entry::in_use) < most_idle) return true;
+    if (fits && std::ranges::count(entries_, false, &Entry::in_use) < most_idle_) return true;
     const auto oldest = std::ranges::min_element(entries_, {}, [&](const Entry& entry) {
       return std::tuple(entry.in_use, entry.context.get() == prefix.context, entry.last_use);
     });

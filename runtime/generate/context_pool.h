@@ -13,12 +13,12 @@ namespace minimind {
 // Contexts of many texts under one budget of memory. A context that is released stays, so that a later prompt which
 // starts with the same tokens (a system message, examples, an earlier turn) need not compute them again; the least
 // recently used ones make room for new texts. Texts that start with the same tokens share the memory of these, which
-// counts once: all texts of one prompt, or, of prompts with a common start, all but the first. At most 512 contexts
-// stay beside those in use, so that a text's start takes a bounded time however short the texts are.
+// counts once: all texts of one prompt, or, of prompts with a common start, all but the first. At most `most_idle`
+// contexts stay beside those in use, so that a text's start takes a bounded time however short the texts are.
 class ContextPool {
  public:
   // `budget` in bytes of keys and values.
-  ContextPool(const Config& config, KvType type, std::size_t budget);
+  ContextPool(const Config& config, KvType type, std::size_t budget, std::ptrdiff_t most_idle = 512);
 
   // Returns the default budget: half of the memory that could be had without swapping.
   static std::size_t default_budget();
@@ -66,6 +66,7 @@ class ContextPool {
   const Config& config_;
   KvType type_;
   std::size_t budget_;
+  std::ptrdiff_t most_idle_;
   std::size_t bytes_ = 0;
   std::uint64_t uses_ = 0;
   std::vector<Entry> entries_;

@@ -32,7 +32,7 @@ TextQueue::TextQueue(const LLM& llm, const TextQueueLimits& limits)
       memory_of_small_(limits.in_order ? 0 : limits.kv_memory / 16),
       forward_(llm.forward(limits.step_tokens, llm.positions)),
       scheduler_(forward_, limits.parallel, limits.longest_step),
-      pool_(llm.config, llm.kv_type, limits.kv_memory) {}
+      pool_(llm.config, llm.kv_type, limits.kv_memory, limits.most_idle) {}
 
 void TextQueue::submit(std::vector<TextJob> jobs) {
   const auto before = static_cast<std::ptrdiff_t>(waiting_.size());

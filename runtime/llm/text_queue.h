@@ -52,11 +52,12 @@ struct TextJob {
 };
 
 struct TextQueueLimits {
-  std::size_t parallel;     // texts at once, fewer than step_tokens
-  std::size_t kv_memory;    // bytes of keys and values
-  std::size_t step_tokens;  // that a step runs at most
-  double longest_step;      // as Scheduler has it
-  bool in_order = false;    // texts start in the order in which they came, whatever they have to wait for
+  std::size_t parallel;            // texts at once, fewer than step_tokens
+  std::size_t kv_memory;           // bytes of keys and values
+  std::size_t step_tokens;         // that a step runs at most
+  double longest_step;             // as Scheduler has it
+  bool in_order = false;           // texts start in the order in which they came, whatever they have to wait for
+  std::ptrdiff_t most_idle = 512;  // contexts that stay for later prompts
 };
 
 // The texts that a model writes together. One thread at a time.

@@ -26,9 +26,9 @@ namespace {
 // As the server has it: an answer with its thoughts.
 constexpr std::size_t default_tokens = 2048;
 
-// Two texts at once, for a comparison.
+// Two texts at once, for a comparison, and their contexts for the next turn: each takes 50 MB with MiniMind-3.
 constexpr TextQueueLimits limits{
-    .parallel = 2, .kv_memory = std::size_t{512} << 20, .step_tokens = 32, .longest_step = 2};
+    .parallel = 2, .kv_memory = std::size_t{512} << 20, .step_tokens = 32, .longest_step = 2, .most_idle = 2};
 
 // Seconds of a step with prompts: a stop is to be noticed within 50 ms.
 constexpr double longest_prompt_step = 0.032;
