@@ -46,7 +46,7 @@ std::shared_ptr<const Grammar> grammar_of(const minimind_request& request, std::
   if (!request.json_schema) return nullptr;
   const std::string source = "the JSON Schema";
   const ChatJson schema = parse_chat_json(input_text(request.json_schema, request.json_schema_size, "json_schema"),
-                                          source, LargeIntegers::rounded);
+                                          source, LargeIntegers::kept);
   JsonSchemaGrammar made = compile_json_schema(schema, source, {.closed = request.open_schema == 0, .references = {}});
   for (const std::string& keyword : made.ignored) {
     notes +=

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <vector>
@@ -13,11 +14,13 @@ namespace minimind {
 namespace {
 
 constexpr int max_depth = 150;
+constexpr std::array<std::string_view, 7> fields_with_schemas = {
+    "format", "guided_json", "json_schema", "response_format", "structured_outputs", "text", "tools"};
 
 // Throws Error for rejected JSON; nlohmann's parser does not recurse.
 class JsonCheck : public nlohmann::json_sax<ChatJson> {
  public:
-  JsonCheck(const std::string& source, LargeIntegers large) : source_(source), large_(large) {}
+  JsonCheck(const std::string& source, bool rejects_large) : source_(source), rejects_large_(rejects_large) {}
 
   bool null() override { return true; }
   bool boolean(bool) override { return true; }
@@ -34,6 +37,9 @@ class JsonCheck : public nlohmann::json_sax<ChatJson> {
   bool binary(binary_t&) override { return false; }
   bool key(string_t& name) override {
     if (depth_ == 1) field_ = name;
+    if (depth_ <= schema_depth_) schema_depth_ = 0;
+    if (schema_depth_ == 0 && std::ranges::find(fields_with_schemas, name) != fields_with_schemas.end())
+      schema_depth_ = depth_;
     return true;
   }
   bool start_object(std::size_t) override { return enter(); }
@@ -47,7 +53,7 @@ class JsonCheck : public nlohmann::json_sax<ChatJson> {
 
  private:
   void check_large(const std::string& digits) const {
-    if (large_ == LargeIntegers::rounded) return;
+    if (!rejects_large_ || schema_depth_ > 0) return;
     throw LargeInteger(fmt::format("{}: the integer {} does not fit in 64 bits", source_, digits.substr(0, 40)),
                        field_);
   }
@@ -65,8 +71,8 @@ class JsonCheck : public nlohmann::json_sax<ChatJson> {
   }
 
   const std::string& source_;
-  const LargeIntegers large_;
-  std::size_t depth_ = 0;
+  const bool rejects_large_;
+  std::size_t depth_ = 0, schema_depth_ = 0;  // the latter of the field with schemas that this is in, from 1
   std::string field_;
 };
 
@@ -76,7 +82,9 @@ class ChatJsonWriter {
   explicit ChatJsonWriter(bool indented) : indented_(indented) {}
 
   void write(const ChatJson& value) {
-    if (value.is_number_float()) {
+    if (value.is_binary()) {
+      text_ += *number_text(value);
+    } else if (value.is_number_float()) {
       text_ += jinja::python_float(value.get<double>());
     } else if (value.is_structured() && !value.empty()) {
       write_items(value);
@@ -140,6 +148,8 @@ jinja::Value value_of(const ChatJson& json, jinja::Budget& budget) {
       return json.get<std::int64_t>();
     case ChatJson::value_t::number_float:
       return json.get<double>();
+    case ChatJson::value_t::binary:
+      return std::strtod(number_text(json)->c_str(), nullptr);
     case ChatJson::value_t::string:
       return MarkedText::all(json.get<std::string>());
     case ChatJson::value_t::array: {
@@ -159,13 +169,13 @@ jinja::Value value_of(const ChatJson& json, jinja::Budget& budget) {
 
 }  // namespace
 
-ChatJson parse_chat_json(std::string_view text, const std::string& source, LargeIntegers large) {
+ChatJson parse_chat_json(std::string_view text, const std::string& source, std::optional<LargeIntegers> large) {
   if (text.size() > max_chat_json_size) {
     throw Error(fmt::format("{}: is {} bytes long, expected at most {}", source, text.size(), max_chat_json_size));
   }
-  JsonCheck check(source, large);
+  JsonCheck check(source, !large);
   ChatJson::sax_parse(text.begin(), text.end(), &check);
-  return parse_json<ChatJson>(text, source, max_depth, "a JSON text");
+  return parse_json<ChatJson>(text, source, max_depth, "a JSON text", large.value_or(LargeIntegers::kept));
 }
 
 std::string_view kind_of(const ChatJson& value) {
@@ -174,6 +184,7 @@ std::string_view kind_of(const ChatJson& value) {
       return "a boolean";
     case ChatJson::value_t::number_integer:
     case ChatJson::value_t::number_unsigned:
+    case ChatJson::value_t::binary:
       return "an integer";
     case ChatJson::value_t::number_float:
       return "a float";

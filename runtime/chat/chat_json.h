@@ -28,13 +28,11 @@ class LargeInteger : public Error {
   std::string field_;
 };
 
-// What becomes of integers of more than 64 bits.
-enum class LargeIntegers { rejected, rounded };
-
 // Parses a JSON text; of a repeated key the last value is kept. Throws Error, which starts with `source`, if the text
-// is not JSON, is longer than max_chat_json_size or is nested over 150 deep, and LargeInteger if these are rejected.
+// is not JSON, is longer than max_chat_json_size or is nested over 150 deep. Without `large`, integers of more than 64
+// bits are kept in the fields of requests that have schemas, and others throw LargeInteger.
 ChatJson parse_chat_json(std::string_view text, const std::string& source,
-                         LargeIntegers large = LargeIntegers::rejected);
+                         std::optional<LargeIntegers> large = std::nullopt);
 
 // Returns the kind of a value for messages, such as "a string".
 std::string_view kind_of(const ChatJson& value);

@@ -22,7 +22,8 @@ MarkedText render(const ChatTemplate& chat_template, const PromptSettings& setti
                   const std::vector<Message>& messages, bool for_answer, Arguments arguments) {
   ChatInput input;
   input.messages = template_messages(messages, arguments);
-  if (!settings.tools.empty()) input.tools = template_value(parse_chat_json(settings.tools, "the tools"));
+  if (!settings.tools.empty())
+    input.tools = template_value(parse_chat_json(settings.tools, "the tools", LargeIntegers::rounded));
   input.add_generation_prompt = for_answer;
   if (settings.think) {
     for (const char* const name : {"open_thinking", "enable_thinking"}) {

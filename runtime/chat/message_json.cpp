@@ -266,12 +266,13 @@ SavedConversation parse_conversation(std::string_view json, const std::string& s
 std::string conversation_json(const SavedConversation& conversation) {
   ChatJson json;
   json["messages"] = messages_json(conversation.messages, false);
-  if (!conversation.tools.empty()) json["tools"] = parse_chat_json(conversation.tools, "the tools");
+  if (!conversation.tools.empty())
+    json["tools"] = parse_chat_json(conversation.tools, "the tools", LargeIntegers::kept);
   return json_indented(json) + "\n";
 }
 
 std::string parse_tools(std::string_view json, const std::string& source) {
-  const ChatJson value = parse_chat_json(json, source);
+  const ChatJson value = parse_chat_json(json, source, LargeIntegers::kept);
   if (!value.is_object()) return json_line(read_tools(value, source + ": tools"));
   const ChatFields fields(value, source + ": the JSON");
   fields.allow_only({"tools"});

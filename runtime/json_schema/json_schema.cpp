@@ -74,7 +74,7 @@ class SchemaRules : public GrammarRules {
     name,          // the rest of a property's name: from state b of the automaton a; its quote included
     lengths,       // the rest of a string of a to b - 1 characters (0: any number)
     bounded,       // the rest of a string of strings_[a], from state b, after c characters
-    number,        // the rest of a number: from state b of the automaton a
+    number,        // the rest of a number: from state b of the automaton a; of a multiple if c: places_[c - 1]
     unplain,       // a character of sets_[a] and the rule b
     character,     // of sets_[a]
     object_start,  // after the brace, of objects_[a]
@@ -216,6 +216,7 @@ class SchemaRules : public GrammarRules {
 
   std::vector<Sequence> spellings(const CodePoints& set) const;
   std::vector<Sequence> spaces(Space where);
+  Sequence closing(bool empty, const Symbol& bracket);
   std::vector<Sequence> values(ShapeId shape);
   Rule start_of(Kind kind, AutomatonId automaton) {
     const Automata::Place place = shapes_.automata().place_of(automaton, 0);
@@ -224,6 +225,9 @@ class SchemaRules : public GrammarRules {
   std::vector<Sequence> rest_of_text(const Rule& rule);
   std::vector<Sequence> rest_of_lengths(const Rule& rule);
   std::vector<Sequence> rest_of_bounded(const Rule& rule);
+  std::uint32_t place_of(const Multiples* multiples, const Multiples::Place& place);
+  bool number_ends(const Rule& rule);
+  std::vector<Sequence> rest_of_multiple(const Rule& rule);
   std::vector<Sequence> rest_of_number(const Rule& rule);
   bool take(Rule& rule, char32_t character);
   std::vector<Sequence> members(std::uint32_t object);
@@ -244,6 +248,8 @@ class SchemaRules : public GrammarRules {
   using ObjectKey = std::tuple<const ObjectCase*, PlaceSets::Set, std::size_t, std::uint32_t, std::size_t>;
   std::map<ObjectKey, std::uint32_t> object_ids_;
   std::unordered_map<std::vector<std::uint32_t>, std::uint32_t, HashOfNodes> objects_left_;  // by left_of()
+  std::vector<std::pair<const Multiples*, Multiples::Place>> places_;
+  std::map<std::pair<const Multiples*, Multiples::Place>, std::uint32_t> place_ids_;
   std::deque<Array> arrays_;
   std::map<std::pair<const ArrayCase*, SchemaShapes::ArrayProgress>, std::uint32_t> array_ids_;
   std::unordered_map<const ObjectCase*, Trie> tries_;
@@ -617,8 +623,8 @@ GrammarRules::Facts SchemaRules::facts(std::uint32_t id) {
   const Rule rule = rules_[id];
   static constexpr std::array<std::uint32_t, 19> ranks{0, 5, 6, 3, 4, 4, 4, 4, 4, 5, 6, 1, 1, 2, 3, 4, 4, 1, 1};
   Facts facts{false, ranks[static_cast<std::size_t>(rule.kind)], bytes_of(rule)};
-  facts.nullable = rule.kind == Kind::space || rule.kind == Kind::indent ||
-                   (rule.kind == Kind::number && shapes_.automata()[rule.a].accepts_at(rule.b));
+  facts.nullable =
+      rule.kind == Kind::space || rule.kind == Kind::indent || (rule.kind == Kind::number && number_ends(rule));
   return facts;
 }
 
@@ -639,7 +645,10 @@ std::uint64_t SchemaRules::bytes_of(const Rule& rule) {
     case Kind::bounded:
       return std::min(shapes_.bounded(strings_[rule.a]).bytes(rule.b, rule.c) + 1, no_text);
     case Kind::number:
-      return shapes_.automata().bytes(rule.a)[rule.b];
+      if (rule.c == 0) return shapes_.automata().bytes(rule.a)[rule.b];
+      return places_[rule.c - 1]
+          .first->characters_to_end(shapes_.automata()[rule.a], rule.b, places_[rule.c - 1].second)
+          .value_or(no_text);
     case Kind::unplain:
       return std::min(shortest_character(sets_[rule.a]) + bytes_of(rules_[rule.b]), no_text);
     case Kind::character:
@@ -800,7 +809,7 @@ std::vector<GrammarRules::Sequence> SchemaRules::alternatives(std::uint32_t id) 
     case Kind::object_next: {
       std::vector<Sequence> result;
       if (may_close(objects_[rule.a].progress)) {
-        result.push_back({space(Space::inside), byte('}', JsonEvent::object_closes)});
+        result.push_back(closing(rule.kind == Kind::object_start, byte('}', JsonEvent::object_closes)));
       }
       if (shortest_member(rule.a) >= no_text) return result;
       const Symbol member = use({Kind::member, rule.a});
@@ -856,6 +865,12 @@ std::vector<GrammarRules::Sequence> SchemaRules::spaces(Space where) {
   return result;
 }
 
+// Between the brackets of nothing json.dumps writes no whitespace.
+GrammarRules::Sequence SchemaRules::closing(bool empty, const Symbol& bracket) {
+  if (empty && source_.whitespace_ == JsonWhitespace::fixed) return {bracket};
+  return {space(Space::inside), bracket};
+}
+
 std::vector<GrammarRules::Sequence> SchemaRules::values(ShapeId shape) {
   const ShapeCases& cases = shapes_.cases(shape);
   std::vector<Sequence> result;
@@ -863,6 +878,9 @@ std::vector<GrammarRules::Sequence> SchemaRules::values(ShapeId shape) {
   if (cases.true_too) result.push_back(literal("true"));
   if (cases.false_too) result.push_back(literal("false"));
   if (cases.number) result.push_back({use({Kind::number, *cases.number, 0})});
+  for (const auto& [automaton, multiples] : cases.multiples) {
+    result.push_back({use({Kind::number, automaton, 0, place_of(multiples, {})})});
+  }
   if (cases.string) {
     const StringCase& string = *cases.string;
     const auto limit = static_cast<std::uint32_t>(std::min<std::size_t>(string.max.value_or(~0U), ~0U - 1) + 1);
@@ -962,7 +980,35 @@ bool SchemaRules::take(Rule& rule, char32_t character) {
   return true;
 }
 
+std::uint32_t SchemaRules::place_of(const Multiples* multiples, const Multiples::Place& place) {
+  const auto [known, added] =
+      place_ids_.try_emplace({multiples, place}, static_cast<std::uint32_t>(places_.size() + 1));
+  if (added) places_.emplace_back(multiples, place);
+  return known->second;
+}
+
+bool SchemaRules::number_ends(const Rule& rule) {
+  if (!shapes_.automata()[rule.a].accepts_at(rule.b)) return false;
+  return rule.c == 0 || places_[rule.c - 1].first->ends_at(places_[rule.c - 1].second);
+}
+
+std::vector<GrammarRules::Sequence> SchemaRules::rest_of_multiple(const Rule& rule) {
+  const auto [multiples, place] = places_[rule.c - 1];
+  std::vector<Sequence> result;
+  for (auto [edge, end] = shapes_.automata()[rule.a].edges(rule.b); edge != end; ++edge) {
+    for (char32_t c = edge->first; c <= edge->last; ++c) {
+      const auto after = multiples->after(place, c);
+      if (!after) continue;
+      const Rule rest{Kind::number, rule.a, edge->to, place_of(multiples, *after)};
+      if (bytes_of(rest) < no_text) result.push_back({byte(static_cast<char>(c)), use(rest)});
+    }
+  }
+  if (number_ends(rule)) result.emplace_back();
+  return result;
+}
+
 std::vector<GrammarRules::Sequence> SchemaRules::rest_of_number(const Rule& rule) {
+  if (rule.c != 0) return rest_of_multiple(rule);
   const Automaton& automaton = shapes_.automata()[rule.a];
   std::vector<Sequence> result;
   std::map<Automaton::State, ByteSet> by_target;
@@ -1051,7 +1097,7 @@ std::vector<GrammarRules::Sequence> SchemaRules::rest_of_array(const Rule& rule)
   Symbol comma = byte(',', JsonEvent::item_ends), bracket = byte(']', JsonEvent::array_closes);
   comma.distinct = bracket.distinct = array.what->unique && !start;
   std::vector<Sequence> result;
-  if (shapes_.may_close(*array.what, array.progress)) result.push_back({space(Space::inside), bracket});
+  if (shapes_.may_close(*array.what, array.progress)) result.push_back(closing(start, bracket));
   for (SchemaShapes::ItemChoice& choice : shapes_.next_items(*array.what, array.progress)) {
     if (shapes_.bytes(choice.shape) >= no_text) continue;
     if (shapes_.rest_of_array(*array.what, choice.after) >= no_text) continue;
@@ -1073,7 +1119,7 @@ constexpr int max_file_depth = 100;
 SchemaJson read_schema_file(const std::string& path) {
   const std::string text = read_text_or_pipe(path, max_schema_size);
   check_not_mistaken(text, text.size(), path);
-  return parse_json<SchemaJson>(text, path, max_file_depth, "a JSON Schema");
+  return parse_json<SchemaJson>(text, path, max_file_depth, "a JSON Schema", LargeIntegers::kept);
 }
 
 }  // namespace

@@ -15,7 +15,7 @@ namespace minimind {
 enum class JsonWhitespace : std::uint8_t {
   none,
   fixed,  // as Python's json.dumps writes it: none, one space after commas and colons, or line ends and indents of at
-          // most 64 spaces
+          // most 64 spaces; between brackets with nothing in them none
   free,   // any
 };
 

@@ -7,6 +7,8 @@
 #include <charconv>
 #include <cstdlib>
 #include <map>
+#include <numeric>
+#include <set>
 #include <utility>
 #include <vector>
 
@@ -20,6 +22,7 @@ namespace {
 constexpr std::size_t most_number_digits = 40;  // on either side of the point
 constexpr std::size_t most_exact_digits = 15;   // which a double keeps apart from every other such number
 constexpr std::uint64_t most_remainders = 5'000;
+constexpr std::uint64_t beyond_exact = 1'000'000'000'000'000;  // 10^most_exact_digits
 constexpr int most_zeros = 40;  // that a number without an exponent may end or start with
 
 // The automaton of the states that `step(state, character)` reaches from `start`; it returns std::nullopt where nothing
@@ -327,6 +330,8 @@ const Automaton& numbers(NumberTexts texts) {
       static const Automaton automaton = make(fraction_pattern("[0-9]") + "?");
       return automaton;
     }
+    case NumberTexts::exact:
+      return of_exact_digits();
     case NumberTexts::plain_integer:
       break;
   }
@@ -404,6 +409,121 @@ std::optional<Automaton> multiples_of(const Decimal& divisor) {
     return state.remainder == 0;
   };
   return explore(Division(), step, accepts) & of_exact_digits();
+}
+
+namespace {
+
+// Without zeros at its end, which are counted. std::nullopt beyond 15 digits.
+std::optional<std::uint64_t> digits_of(const Decimal& number) {
+  const bool is_short = number.digits.size() <= most_exact_digits && std::abs(number.exponent) <= most_zeros;
+  return is_short ? std::optional(std::stoull(number.digits)) : std::nullopt;
+}
+
+// The product; std::nullopt if it is over `most`.
+std::optional<std::uint64_t> product(std::uint64_t a, std::uint64_t b, std::uint64_t most) {
+  return a == 0 || b <= most / a ? std::optional(a * b) : std::nullopt;
+}
+
+std::optional<std::uint64_t> with_zeros(std::uint64_t digits, int zeros) {
+  std::optional<std::uint64_t> result = digits;
+  for (int i = 0; i < zeros && result; ++i) result = product(*result, 10, 1000 * beyond_exact);
+  return result;
+}
+
+}  // namespace
+
+std::optional<Decimal> least_common_multiple(const Decimal& a, const Decimal& b) {
+  const int exponent = std::min(a.exponent, b.exponent);
+  const auto left = digits_of(a), right = digits_of(b);
+  if (!left || !right) return std::nullopt;
+  const auto first = with_zeros(*left, a.exponent - exponent), second = with_zeros(*right, b.exponent - exponent);
+  if (!first || !second) return std::nullopt;
+  const auto both = product(*first, *second / std::gcd(*first, *second), 1000 * beyond_exact);
+  if (!both) return std::nullopt;
+  auto result = decimal_of(std::to_string(*both));
+  result->exponent += exponent;
+  return digits_of(*result) ? result : std::nullopt;
+}
+
+// Without remainders that no number of 15 digits has.
+Multiples::Multiples(const Decimal& divisor)
+    : modulus_(with_zeros(digits_of(divisor).value(), std::max(divisor.exponent, 0)).value_or(10 * beyond_exact)),
+      decimals_(std::max(-divisor.exponent, 0)) {
+  modulus_ = std::min(modulus_, 10 * beyond_exact);
+}
+
+// Whether one of `count` numbers in a row, of which the first has this remainder, is divided.
+bool Multiples::divides(std::uint64_t remainder, std::uint64_t count, std::optional<int> decimals) const {
+  std::uint64_t modulus = modulus_;
+  for (int i = decimals.value_or(0); i < decimals_; ++i) modulus /= std::gcd(modulus, std::uint64_t{10});
+  const std::uint64_t over = remainder % modulus;
+  return over == 0 || modulus - over < count;
+}
+
+std::optional<Multiples::Place> Multiples::after(Place place, char32_t character) const {
+  if (character == '-') return place;
+  if (character == '.') return Place{place.remainder, 0};
+  if (place.decimals == decimals_) return character == '0' ? std::optional(place) : std::nullopt;
+  if (place.decimals) ++*place.decimals;
+  place.remainder = (place.remainder * 10 + (character - '0')) % modulus_;
+  return place;
+}
+
+// A state after the digits of `count` numbers in a row, of which the first has the remainder of `place`.
+struct Multiples::Reached {
+  Automaton::State state;
+  Place place;
+  std::uint64_t count;
+
+  auto operator<=>(const Reached&) const = default;
+};
+
+// Length by length. Once a number's digits differ from those of all bounds, every digit leads to the same state, so
+// that all numbers of a length are one range, and few states are met. Others count as without an end.
+std::optional<std::uint64_t> Multiples::characters_to_end(const Automaton& automaton, Automaton::State state,
+                                                          const Place& place) const {
+  constexpr std::uint64_t most_characters = 60;
+  constexpr std::size_t most_reached = 4'000;
+  constexpr Automaton::State none = ~0u;
+  std::vector<Reached> reached{{state, place, 1}}, next;
+  std::set<Reached> known;
+  for (std::uint64_t length = 0; length <= most_characters && !reached.empty(); ++length, reached.swap(next)) {
+    next.clear();
+    for (const Reached& from : reached) {
+      spend(8);
+      if (automaton.accepts_at(from.state) && divides(from.place.remainder, from.count, from.place.decimals))
+        return length;
+    }
+    const auto add = [&](Automaton::State to, const std::optional<Place>& after, std::uint64_t count) {
+      if (to == none || !after || known.size() >= most_reached) return;
+      if (const Reached one{to, *after, count}; known.insert(one).second) next.push_back(one);
+    };
+    for (const Reached& from : reached) {
+      const auto [begin, end] = automaton.edges(from.state);
+      const bool only_zeros = from.place.decimals == decimals_;
+      std::array<Automaton::State, 10> after_digit;
+      after_digit.fill(none);
+      for (const Automaton::Edge* edge = begin; edge != end; ++edge) {
+        for (char32_t c = std::max(edge->first, U'0'); c <= std::min(edge->last, U'9'); ++c)
+          after_digit[c - '0'] = edge->to;
+      }
+      const auto same = [&](Automaton::State to) { return to == after_digit.front(); };
+      for (const char32_t other : {U'-', U'.'}) {
+        if (const auto to = automaton.next(from.state, other)) add(*to, after(from.place, other), from.count);
+      }
+      if (only_zeros) {
+        add(after_digit.front(), from.place, from.count);
+      } else if (std::ranges::all_of(after_digit, same)) {
+        add(after_digit.front(), after(from.place, '0'), from.count * 10);
+      } else if (from.count == 1) {
+        for (std::size_t digit = 0, last = 0; digit < 10; digit = last) {
+          while (last < 10 && after_digit[last] == after_digit[digit]) ++last;
+          add(after_digit[digit], after(from.place, static_cast<char32_t>('0' + digit)), last - digit);
+        }
+      }
+    }
+  }
+  return std::nullopt;
 }
 
 namespace {

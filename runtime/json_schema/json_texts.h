@@ -32,6 +32,7 @@ enum class NumberTexts : std::uint8_t {
   integer,  // whole numbers, among them 1.0 and 1e2
   plain,    // without an exponent
   plain_integer,  // digits only
+  exact,          // without an exponent, of at most 15 digits, which a double tells from all others
 };
 const Automaton& numbers(NumberTexts texts);  // valid for good
 
@@ -48,9 +49,41 @@ struct NumberBound {
 Automaton numbers_from(const NumberBound& bound, bool scientific);
 Automaton numbers_to(const NumberBound& bound, bool scientific);
 
-// Multiples of a number above zero. std::nullopt if the divisor has too many digits: without zeros at its ends it may
-// be at most 5,000.
+// Multiples of a number above zero. std::nullopt if the divisor has too many remainders for an automaton: without zeros
+// at its ends it may be at most 5,000.
 std::optional<Automaton> multiples_of(const Decimal& divisor);
+
+// The least number above zero that both divide. std::nullopt if it has over 15 digits.
+std::optional<Decimal> least_common_multiple(const Decimal& a, const Decimal& b);
+
+// Multiples of a number of any remainders, followed digit by digit, of NumberTexts::exact.
+class Multiples {
+ public:
+  explicit Multiples(const Decimal& divisor);
+
+  // After some of a number's characters.
+  struct Place {
+    std::uint64_t remainder = 0;  // of the digits so far
+    std::optional<int>
+        decimals;  // how many of them are after the point, if it was read; not those beyond the divisor's
+
+    auto operator<=>(const Place&) const = default;
+  };
+  // std::nullopt if no multiple starts so.
+  std::optional<Place> after(Place place, char32_t character) const;
+  bool ends_at(const Place& place) const { return divides(place.remainder, 1, place.decimals); }
+  // The fewest characters after which a multiple ends that the automaton takes from its state. std::nullopt if there
+  // are none.
+  std::optional<std::uint64_t> characters_to_end(const Automaton& automaton, Automaton::State state,
+                                                 const Place& place) const;
+
+ private:
+  struct Reached;
+  bool divides(std::uint64_t remainder, std::uint64_t count, std::optional<int> decimals) const;
+
+  std::uint64_t modulus_;  // of a number's digits, if `decimals_` of them are after the point
+  int decimals_;
+};
 
 // The texts of these numbers: without an exponent where that is short, and as `spelling` has each.
 struct SpelledNumber {

@@ -141,9 +141,9 @@ std::size_t SchemaNode::weight_of_properties() const {
 }
 
 std::size_t SchemaNode::weight() const {
-  std::size_t steps = weight_of_properties() + strings.size() + numbers.size() + from.size() + to.size() +
-                      prefix.size() + contains.size() + names.size() + some.size() + all_of.size() + none_of.size() +
-                      ifs.size();
+  std::size_t steps = weight_of_properties() + strings.size() + numbers.size() + divisors.size() + from.size() +
+                      to.size() + prefix.size() + contains.size() + names.size() + some.size() + all_of.size() +
+                      none_of.size() + ifs.size();
   for (const auto& [name, needed] : dependent_required) {
     steps += steps_of(name);
     for (const std::string& other : needed) steps += steps_of(other);
@@ -182,7 +182,7 @@ JsonTypes SchemaNodes::types_meant(NodeId id) const {
     const bool array = !node.prefix.empty() || node.items || node.unevaluated_items || node.min_items > 0 ||
                        node.max_items || node.unique || !node.contains.empty();
     const bool string = !node.strings.empty() || node.min_length > 0 || node.max_length;
-    const bool number = !node.numbers.empty() || !node.from.empty() || !node.to.empty();
+    const bool number = !node.numbers.empty() || !node.divisors.empty() || !node.from.empty() || !node.to.empty();
     if (object) meant |= bit_of(JsonType::object);
     if (array) meant |= bit_of(JsonType::array);
     if (string) meant |= bit_of(JsonType::string);
@@ -313,7 +313,13 @@ void SchemaNodes::negate_values(NodeId id, std::vector<NodeId>& result) {
   for (const AutomatonId automaton : node.strings) {
     add_string([&](SchemaNode& other) { other.strings.push_back(automata_.complement(automaton)); });
   }
-  for (const AutomatonId automaton : node.numbers) {
+  std::vector<AutomatonId> numbers = node.numbers;
+  for (const Decimal& divisor : node.divisors) {
+    auto multiples = multiples_of(divisor);
+    if (!multiples) fail(id, "a multipleOf over 5000 is not supported where it must not hold");
+    numbers.push_back(automata_.add(std::move(*multiples)));
+  }
+  for (const AutomatonId automaton : numbers) {
     // Texts with an exponent may spell a number of the set in a way that the set does not have.
     const AutomatonId plain = automata_.cached("plain", [] { return minimind::numbers(NumberTexts::plain); });
     add_number(
@@ -374,6 +380,7 @@ void SchemaNodes::negate_objects(NodeId id, std::vector<NodeId>& result) {
     // Where a property must be present, it is missing or its value is not valid: one condition.
     const bool may_be_missing = required.erase(name) > 0;
     add_object([&, &name = name, &value = value](SchemaNode& other) {
+      other.is_of_one_property = true;
       if (!may_be_missing) other.required.push_back(name);
       other.properties.emplace_back(name, inverse(value));
     });

@@ -133,6 +133,7 @@ struct SchemaNode {
   bool true_too = true, false_too = true;
 
   std::vector<AutomatonId> strings, numbers;
+  std::vector<Decimal> divisors;
   std::vector<NumberBound> from, to;
   std::size_t min_length = 0;
   std::optional<std::size_t> max_length;
@@ -145,6 +146,8 @@ struct SchemaNode {
   bool unique = false;
   std::vector<Contains> contains;
 
+  bool is_of_one_property =
+      false;  // of its value, if there is one, and that there is one, if `required`; of nothing else
   bool lists_properties = false;  // all that it has, even if that is none
   std::vector<std::pair<std::string, NodeId>> properties;
   std::vector<std::pair<AutomatonId, NodeId>> patterns;

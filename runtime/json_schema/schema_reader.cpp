@@ -226,12 +226,55 @@ SchemaReader::Place SchemaReader::Place::at(std::string_view key) const {
   return {resource, pointer + "/" + escaped};
 }
 
+namespace {
+
+constexpr std::string_view draft4_uri = "http://json-schema.org/draft-04/schema";
+
+// What it says of a schema's keywords.
+constexpr std::string_view draft4_metaschema = R"({"$schema":"http://json-schema.org/draft-04/schema#","type":"object",
+"definitions":{
+  "schemaArray":{"type":"array","minItems":1,"items":{"$ref":"#"}},
+  "positiveInteger":{"type":"integer","minimum":0},
+  "positiveIntegerDefault0":{"$ref":"#/definitions/positiveInteger"},
+  "simpleTypes":{"enum":["array","boolean","integer","null","number","object","string"]},
+  "stringArray":{"type":"array","items":{"type":"string"},"minItems":1,"uniqueItems":true}},
+"properties":{
+  "id":{"type":"string"},"$schema":{"type":"string"},"title":{"type":"string"},"description":{"type":"string"},"default":{},
+  "multipleOf":{"type":"number","minimum":0,"exclusiveMinimum":true},
+  "maximum":{"type":"number"},"exclusiveMaximum":{"type":"boolean"},
+  "minimum":{"type":"number"},"exclusiveMinimum":{"type":"boolean"},
+  "maxLength":{"$ref":"#/definitions/positiveInteger"},"minLength":{"$ref":"#/definitions/positiveIntegerDefault0"},
+  "pattern":{"type":"string","format":"regex"},
+  "additionalItems":{"anyOf":[{"type":"boolean"},{"$ref":"#"}]},
+  "items":{"anyOf":[{"$ref":"#"},{"$ref":"#/definitions/schemaArray"}]},
+  "maxItems":{"$ref":"#/definitions/positiveInteger"},"minItems":{"$ref":"#/definitions/positiveIntegerDefault0"},
+  "uniqueItems":{"type":"boolean"},
+  "maxProperties":{"$ref":"#/definitions/positiveInteger"},
+  "minProperties":{"$ref":"#/definitions/positiveIntegerDefault0"},
+  "required":{"$ref":"#/definitions/stringArray"},
+  "additionalProperties":{"anyOf":[{"type":"boolean"},{"$ref":"#"}]},
+  "definitions":{"type":"object","additionalProperties":{"$ref":"#"}},
+  "properties":{"type":"object","additionalProperties":{"$ref":"#"}},
+  "patternProperties":{"type":"object","additionalProperties":{"$ref":"#"}},
+  "dependencies":{"type":"object",
+    "additionalProperties":{"anyOf":[{"$ref":"#"},{"$ref":"#/definitions/stringArray"}]}},
+  "enum":{"type":"array","minItems":1,"uniqueItems":true},
+  "type":{"anyOf":[{"$ref":"#/definitions/simpleTypes"},
+    {"type":"array","items":{"$ref":"#/definitions/simpleTypes"},"minItems":1,"uniqueItems":true}]},
+  "format":{"type":"string"},
+  "allOf":{"$ref":"#/definitions/schemaArray"},"anyOf":{"$ref":"#/definitions/schemaArray"},
+  "oneOf":{"$ref":"#/definitions/schemaArray"},"not":{"$ref":"#"}},
+"dependencies":{"exclusiveMaximum":["maximum"],"exclusiveMinimum":["minimum"]}})";
+
+}  // namespace
+
 SchemaReader::SchemaReader(SchemaNodes& nodes, const SchemaJson& document, const std::string& source,
                            const std::map<std::string, SchemaJson>& references)
     : nodes_(nodes), source_(source) {
   std::vector<std::pair<std::string, const SchemaJson*>> documents{{"", &document}};
   for (const auto& [uri, json] : references) documents.emplace_back(uri, &json);
-  for (const auto& [uri, json] : documents) {
+  for (std::size_t i = 0; i < documents.size(); ++i) {
+    const auto [uri, json] = documents[i];
     Resource resource;
     resource.uri = uri.substr(0, uri.find('#'));
     resource.root = json;
@@ -240,6 +283,12 @@ SchemaReader::SchemaReader(SchemaNodes& nodes, const SchemaJson& document, const
     resources_.push_back(resource);
     const std::size_t own = resources_.size() - 1;
     find_resources(*json, own);
+    // Old schemas of schemas refer to that of their draft.
+    if (!std::exchange(names_draft4_, false) || i + 1 < documents.size() || by_uri_.contains(std::string(draft4_uri))) {
+      continue;
+    }
+    static const auto draft4 = parse_json<SchemaJson>(draft4_metaschema, "draft-04", 16, "a JSON Schema");
+    documents.emplace_back(draft4_uri, &draft4);
   }
 }
 
@@ -287,6 +336,7 @@ std::size_t SchemaReader::start_resource(const SchemaJson& value, std::size_t ou
   const auto text = [&](const char* key) {
     return value.contains(key) && value[key].is_string() ? value[key].get<std::string>() : std::string();
   };
+  names_draft4_ = names_draft4_ || text("$ref").starts_with(draft4_uri);
   const bool whole = &value == resources_[outer].root;
   if (const auto draft = whole ? stated_draft(value, resources_[outer]) : std::nullopt) {
     resources_[outer].draft = *draft;
@@ -486,8 +536,9 @@ void SchemaReader::read_types(const SchemaJson& schema, const Place& place, Sche
 }
 
 Decimal SchemaReader::decimal(const SchemaJson& value, const Place& place) const {
-  if (!value.is_number()) fail(place, fmt::format("is {}, expected a number", value.type_name()));
-  const auto decimal = decimal_of(dump_json(value));
+  const auto text = number_text(value);
+  if (!text) fail(place, fmt::format("is {}, expected a number", value.type_name()));
+  const auto decimal = decimal_of(*text);
   if (!decimal) fail(place, "is too large");
   return *decimal;
 }
@@ -504,9 +555,9 @@ SchemaNode SchemaReader::scalars(const std::vector<const SchemaJson*>& values, c
     if (value->is_string()) {
       node.types |= bit_of(JsonType::string);
       texts.push_back(code_points_of(value->get<std::string>()));
-    } else if (value->is_number()) {
+    } else if (const auto number = number_text(*value)) {
       node.types |= bit_of(JsonType::number);
-      numbers.push_back({decimal(*value, place), value->dump()});
+      numbers.push_back({decimal(*value, place), *number});
     } else if (value->is_boolean()) {
       node.types |= bit_of(JsonType::boolean);
       (value->get<bool>() ? node.true_too : node.false_too) = true;
@@ -586,11 +637,8 @@ void SchemaReader::read_numbers(const SchemaJson& schema, const Place& place, Sc
     node.numbers.push_back(nodes_.automata_.cached("integer", [] { return minimind::numbers(NumberTexts::integer); }));
     return;
   }
-  node.numbers.push_back(nodes_.automata_.cached("multiples " + divisor->dump(), [&] {
-    auto multiples = multiples_of(value);
-    if (!multiples) fail(at, "is not supported, expected a number of digits up to 5000, as 0.05 or 5e6");
-    return std::move(*multiples);
-  }));
+  if (!least_common_multiple(value, value)) fail(at, "is not supported, expected a number of at most 15 digits");
+  node.divisors.push_back(std::move(value));
 }
 
 void SchemaReader::read_strings(const SchemaJson& schema, const Place& place, SchemaNode& node) {

@@ -96,6 +96,7 @@ class SchemaReader {
   std::unordered_map<const SchemaJson*, std::size_t> resource_roots_;
   std::unordered_map<const SchemaJson*, NodeId> known_;
   mutable std::unordered_map<const SchemaJson*, std::map<std::string_view, const SchemaJson*>> members_;
+  bool names_draft4_ = false;  // the document that was searched refers to the metaschema of draft 4
   std::set<std::string> known_ignored_;
   struct Unread {
     NodeId id;

@@ -3,17 +3,19 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <bit>
 #include <cmath>
 #include <numeric>
 #include <queue>
 
 #include "runtime/grammar/work.h"
+#include "runtime/text/utf8.h"
 #include "weights/base/text.h"
 
 namespace minimind {
 namespace {
 
-constexpr std::size_t most_branches = 3'000;  // of one value
+constexpr std::size_t most_branches = 1'000;  // of one value
 constexpr std::size_t most_branches_in_all = 300'000;
 constexpr std::size_t most_nesting = 40;  // of questions whether two schemas exclude each other
 constexpr std::size_t most_shapes = 200'000;
@@ -26,6 +28,7 @@ constexpr std::size_t question_steps = 100;             // of the question wheth
 constexpr std::size_t ways_in_a_step = 8;               // of work, of those that are compared for a string's length
 constexpr std::size_t properties_in_a_step = 8;         // likewise, of those that are passed over
 constexpr std::size_t most_conditions = 12;             // on some property of an object
+constexpr std::size_t most_known_names = 64;            // of a pattern
 constexpr std::size_t most_values = 64;                 // that an array of distinct items distinguishes beforehand
 constexpr std::size_t most_counted_items = 4096;        // of an array with `contains`
 
@@ -158,6 +161,7 @@ void SchemaShapes::prepare(ShapeId root) {
       for (const ObjectCase* object : all.objects) {
         for (const ObjectCase::Others& others : object->others) automata().prepare(others.names);
       }
+      for (const ArrayCase* array : all.arrays) rest_of_array(*array, start_of(*array));
       return true;
     } catch (const TooMuchWork&) {
       throw;
@@ -210,7 +214,7 @@ void SchemaShapes::expand(JsonType type, Branch branch, Branches& result) {
     branch.one_ofs.pop_back();
     branch.choices.push_back(exclusive(parts, branch));
   } while (true);
-  if (type == JsonType::object && !branch.choices.empty() && contradicts(branch)) return;
+  if (type == JsonType::object && !branch.choices.empty() && !settle_values(branch)) return;
   if (branch.choices.empty()) {
     if (result.known.insert(branch.nodes).second) result.all.push_back(branch.nodes);
     return;
@@ -407,8 +411,9 @@ std::vector<NodeId> SchemaShapes::exclusive(const std::vector<NodeId>& parts, co
   return result;
 }
 
-// Returns true if a required property can certainly have no value.
-bool SchemaShapes::contradicts(const Branch& branch) {
+// Takes choices of which a part says no more of a required property than the branch. Returns false if such a property
+// can certainly have no value.
+bool SchemaShapes::settle_values(Branch& branch) {
   std::map<std::string_view, std::vector<NodeId>> values;
   for (const NodeId id : branch.nodes) {
     spend(1 + nodes_[id].weight_of_properties());
@@ -416,8 +421,23 @@ bool SchemaShapes::contradicts(const Branch& branch) {
       if (branch.required.contains(property)) values[property].push_back(schema);
     }
   }
-  return std::any_of(values.begin(), values.end(),
-                     [&](auto& value) { return value.second.size() > 1 && certainly_empty(value.second); });
+  const bool empty = std::any_of(values.begin(), values.end(), [&](const auto& value) {
+    return value.second.size() > 1 && certainly_empty(value.second);
+  });
+  if (empty) return false;
+  const auto holds = [&](NodeId id) {
+    const SchemaNode& node = nodes_[id];
+    if (!node.is_of_one_property) return false;
+    const auto& [name, value] = node.properties.front();
+    const auto known = values.find(name);
+    if (known == values.end()) return false;
+    std::vector<NodeId> others = known->second;
+    others.push_back(nodes_.inverse(value));
+    return certainly_empty(std::move(others));
+  };
+  std::erase_if(branch.choices,
+                [&](const std::vector<NodeId>& choice) { return std::any_of(choice.begin(), choice.end(), holds); });
+  return true;
 }
 
 bool SchemaShapes::certainly_empty(std::vector<NodeId> nodes) {
@@ -463,7 +483,7 @@ ShapeCases SchemaShapes::work_out(ShapeId shape) {
         cases.string = string_case(branches);
         break;
       case JsonType::number:
-        cases.number = number_case(branches);
+        number_case(branches, cases);
         break;
       case JsonType::object:
         for (const std::vector<NodeId>& branch : branches) object_case(branch, cases);
@@ -513,9 +533,10 @@ const BoundedStrings& SchemaShapes::bounded(const StringCase& string) {
 }
 
 BoundedStrings::BoundedStrings(const Automaton& automaton, std::size_t min, std::size_t max)
-    : states_(automaton.states()), max_(max) {
-  if (max >= most_bounded / (states_ + 1)) {
-    throw Error("the pattern or format of a string is too complex for its maxLength; shorten the latter");
+    : states_(automaton.states()), min_(min), max_(max), alike_(max - std::min(max, min + states_)) {
+  const std::size_t last = max - alike_;
+  if (last >= most_bounded / (states_ + 1)) {
+    throw Error("the pattern or format of a string is too complex for its length; make minLength less");
   }
   // Many edges of a state lead to the same one.
   struct Way {
@@ -534,13 +555,13 @@ BoundedStrings::BoundedStrings(const Automaton& automaton, std::size_t min, std:
     for (const auto& [to, bytes] : shortest) ways[state].push_back({to, bytes});
     all_ways += ways[state].size();
   }
-  for (std::size_t paid = 0; paid <= max; paid += ways_in_a_step) spend(2 * states_ + all_ways);
-  bytes_.assign(states_ * (max + 1), none);
-  for (std::size_t length = max + 1; length-- > 0;) {
-    std::uint32_t* const now = bytes_.data() + length * states_;
+  for (std::size_t paid = 0; paid <= last; paid += ways_in_a_step) spend(2 * states_ + all_ways);
+  bytes_.assign(states_ * (last + 1), none);
+  for (std::size_t row = last + 1; row-- > 0;) {
+    std::uint32_t* const now = bytes_.data() + row * states_;
     for (Automaton::State state = 0; state < states_; ++state) {
-      if (length >= min && automaton.accepts_at(state)) now[state] = 0;
-      if (length == max) continue;
+      if (row >= min && automaton.accepts_at(state)) now[state] = 0;
+      if (row == last) continue;
       for (const Way& way : ways[state]) {
         const std::uint32_t rest = (now + states_)[way.to];
         if (rest != none) now[state] = std::min(now[state], rest + way.bytes);
@@ -552,6 +573,7 @@ BoundedStrings::BoundedStrings(const Automaton& automaton, std::size_t min, std:
 
 void BoundedStrings::find_safe_length() {
   for (std::size_t length = 0; length <= max_; ++length) {
+    if (length == min_ + 1) length += std::min(alike_, max_ - length);
     for (Automaton::State state = 0; state < states_; ++state) {
       const std::uint64_t rest = bytes(state, length);
       if (rest >= no_text) return;
@@ -576,11 +598,32 @@ std::optional<StringCase> SchemaShapes::string_case(const std::vector<std::vecto
   return StringCase{automata().any_of(std::move(parts)), 0, std::nullopt};
 }
 
-AutomatonId SchemaShapes::number_of(const std::vector<NodeId>& branch) {
+// What the numbers of a branch must be multiples of, all together, and whether the automata of each do for that.
+std::pair<std::optional<Decimal>, bool> SchemaShapes::divisor_of(const std::vector<NodeId>& branch) {
+  std::optional<Decimal> divisor;
+  bool has_automata = true;
+  for (const NodeId id : branch) {
+    for (const Decimal& its : nodes_[id].divisors) {
+      divisor = divisor ? least_common_multiple(*divisor, its) : its;
+      if (!divisor) nodes_.fail(id, "the multiples of several numbers are not supported together, expected one");
+      has_automata = has_automata && multiples_of(its).has_value();
+    }
+  }
+  return {divisor, has_automata};
+}
+
+ShapeCases::OfMultiples SchemaShapes::number_of(const std::vector<NodeId>& branch, bool automata_do) {
   bool whole = false, fraction = false;
   std::vector<AutomatonId> parts;
+  auto [divisor, has_automata] = divisor_of(branch);
+  has_automata = has_automata && automata_do;
   for (const NodeId id : branch) {
     const SchemaNode& node = nodes_[id];
+    for (const Decimal& its : node.divisors) {
+      if (!has_automata) break;
+      const std::string key = "multiples " + its.digits + "e" + std::to_string(its.exponent);
+      parts.push_back(automata().cached(key, [&] { return *multiples_of(its); }));
+    }
     whole = whole || node.whole;
     fraction = fraction || node.fraction;
     parts.insert(parts.end(), node.numbers.begin(), node.numbers.end());
@@ -598,20 +641,38 @@ AutomatonId SchemaShapes::number_of(const std::vector<NodeId>& branch) {
   } else if (whole) {
     parts.push_back(automata().cached("integer", [] { return numbers(NumberTexts::integer); }));
   }
+  const Multiples* multiples = nullptr;
+  if (divisor && !has_automata) {
+    parts.insert(parts.begin(), automata().cached("exact", [] { return numbers(NumberTexts::exact); }));
+    multiples = &multiples_.try_emplace({divisor->digits, divisor->exponent}, *divisor).first->second;
+  }
   if (parts.empty()) parts.push_back(automata().cached("number", [] { return numbers(NumberTexts::any); }));
   AutomatonId result = parts.front();
   for (const AutomatonId part : parts) result = automata().both(result, part);
-  return result;
+  return {result, multiples};
 }
 
-std::optional<AutomatonId> SchemaShapes::number_case(const std::vector<std::vector<NodeId>>& branches) {
+void SchemaShapes::number_case(const std::vector<std::vector<NodeId>>& branches, ShapeCases& cases) {
   std::vector<AutomatonId> possible;
   for (const std::vector<NodeId>& branch : branches) {
-    const AutomatonId next = number_of(branch);
-    if (!automata()[next].empty()) possible.push_back(next);
+    ShapeCases::OfMultiples next{};
+    try {
+      next = number_of(branch, true);
+    } catch (const TooMuchWork&) {
+      throw;
+    } catch (const Error&) {
+      if (!divisor_of(branch).first) throw;
+      next = number_of(branch, false);  // the automata have too many states together
+    }
+    const Automaton& automaton = automata()[next.automaton];
+    if (automaton.empty()) continue;
+    if (next.multiples == nullptr) {
+      possible.push_back(next.automaton);
+    } else if (next.multiples->characters_to_end(automaton, 0, {})) {
+      cases.multiples.push_back(next);
+    }
   }
-  if (possible.empty()) return std::nullopt;
-  return automata().any_of(std::move(possible));
+  if (!possible.empty()) cases.number = automata().any_of(std::move(possible));
 }
 
 // The conditions on the value of each of these properties, whose names are also given as code points.
@@ -767,6 +828,15 @@ void SchemaShapes::add_others(const std::vector<NodeId>& branch, AutomatonId nam
     }
     if (std::find(others.value.begin(), others.value.end(), nodes_.never()) != others.value.end()) continue;
     others.shape = shape_of(others.value);
+    // Of few names it matters which were there: they are not repeated.
+    if (const auto texts = automata()[part.names].texts(most_known_names)) {
+      for (const std::u32string& text : *texts) {
+        std::string name;
+        for (const char32_t c : text) append_utf8(name, c);
+        object.properties.push_back({std::move(name), others.value, others.shape, false, text_bytes(text)});
+      }
+      continue;
+    }
     const auto same = std::find_if(object.others.begin(), object.others.end(), [&](const ObjectCase::Others& known) {
       return known.shape == others.shape && known.some == others.some;
     });
@@ -840,14 +910,14 @@ std::uint64_t SchemaShapes::solve(ShapeId shape) {
   Solution* const outer = std::exchange(solution_, &solution);
   const AtEnd end{[&] {
     solution_ = outer;
-    array_rests_.clear();
+    guessed_rests_.clear();
   }};
   if (const std::uint64_t guess = known_bytes(shape); solution.parts.empty()) return guess;
   while (!solution.pending.empty()) {
     const std::size_t last = *solution.pending.rbegin();
     solution.pending.erase(last);
     solution.asking = last;
-    array_rests_.clear();
+    guessed_rests_.clear();
     const std::uint64_t bytes = compute_bytes(solution.parts[last].shape);
     if (bytes >= solution.parts[last].bytes) continue;
     solution.parts[last].bytes = bytes;
@@ -907,6 +977,9 @@ std::uint64_t SchemaShapes::bytes_of_cases(ShapeId shape) {
   if (all.false_too) take(5);
   if (all.string) take(string_bytes(*all.string));
   if (all.number) take(automata().bytes(*all.number).front());
+  for (const auto& [automaton, multiples] : all.multiples) {
+    take(*multiples->characters_to_end(automata()[automaton], 0, {}));
+  }
   for (const ArrayCase* array : all.arrays) {
     take(added(1, rest_of_array(*array, start_of(*array))));
   }
@@ -942,28 +1015,81 @@ std::uint64_t SchemaShapes::cheapest_others(const ObjectCase& object) {
   return cheapest;
 }
 
-// The bytes that one more condition on some property adds.
-std::uint64_t SchemaShapes::cheapest_some(const ObjectCase& object, const ObjectProgress& progress, std::size_t some) {
-  spend(1 + object.properties.size() / properties_in_a_step);
-  const SchemaNode::SomeProperty& wanted = object.some[some];
-  std::uint64_t cheapest = no_text;
-  const auto with = [&](std::vector<NodeId> value) {
-    value.push_back(wanted.value);
-    return shape_of(std::move(value));
-  };
+// The bytes of the shortest members, by their number, that fulfil all open conditions on some property, with the
+// required ones: of each member it is open which of the conditions it fulfils.
+std::vector<std::uint64_t> SchemaShapes::members_of_some(const ObjectCase& object, const ObjectProgress& progress) {
+  const std::uint32_t open = ((1U << object.some.size()) - 1) & ~progress.some;
+  std::size_t most = 0;
   for (std::size_t i = 0; i < object.properties.size(); ++i) {
+    most += object.properties[i].required && !progress.seen[i] ? 1 : 0;
+  }
+  most += static_cast<std::size_t>(std::popcount(open));
+  if (object.max) most = std::min(most, *object.max - std::min(*object.max, progress.count()));
+  // [conditions that are fulfilled or were before][members]
+  using Bytes = std::vector<std::vector<std::uint64_t>>;
+  Bytes bytes(open + 1, std::vector<std::uint64_t>(most + 1, no_text));
+  bytes[0][0] = 0;
+  const auto add = [&](const Bytes& before, std::uint64_t name_bytes, const std::vector<NodeId>& value,
+                       std::uint32_t possible, bool may_be_none) {
+    for (std::uint32_t chosen = possible; chosen != 0 || may_be_none; chosen = (chosen - 1) & possible) {
+      std::vector<NodeId> nodes = value;
+      for (std::size_t i = 0; i < object.some.size(); ++i) {
+        if ((chosen >> i & 1) != 0) nodes.push_back(object.some[i].value);
+      }
+      const std::uint64_t member = member_bytes(name_bytes, shape_of(std::move(nodes)));
+      for (std::uint32_t done = open; member < no_text; done = (done - 1) & open) {
+        spend(1 + most / properties_in_a_step);
+        for (std::size_t count = 0; count < most; ++count) {
+          std::uint64_t& after = bytes[done | chosen][count + 1];
+          after = std::min(after, added(before[done][count], member));
+        }
+        if (done == 0) break;
+      }
+      if (chosen == 0) break;
+    }
+  };
+  for (std::size_t i = progress.next; i < object.properties.size(); ++i) {
     const ObjectCase::Property& property = object.properties[i];
-    const bool possible =
-        !progress.seen[i] && i >= progress.next && automata()[wanted.names].accepts(code_points_of(property.name));
-    if (!possible) continue;
-    const std::uint64_t bytes = member_bytes(property.name_bytes, with(property.value));
-    if (bytes < no_text) cheapest = std::min(cheapest, bytes);
+    if (progress.seen[i]) continue;
+    std::uint32_t possible = 0;
+    for (std::size_t k = 0; k < object.some.size(); ++k) {
+      const bool is_open = (open >> k & 1) != 0;
+      if (is_open && automata()[object.some[k].names].accepts(code_points_of(property.name))) possible |= 1U << k;
+    }
+    if (possible == 0 && !property.required) continue;
+    const Bytes before = bytes;
+    if (property.required) bytes.assign(bytes.size(), std::vector<std::uint64_t>(most + 1, no_text));
+    add(before, property.name_bytes, property.value, possible, property.required);
   }
-  for (const ObjectCase::Others& others : object.others) {
-    if ((others.some >> some & 1) == 0) continue;
-    cheapest = std::min(cheapest, member_bytes(automata().bytes(others.names).front(), with(others.value)));
+  // Any number of others may follow.
+  for (std::size_t turn = 0; turn < most; ++turn) {
+    const Bytes before = bytes;
+    for (const ObjectCase::Others& others : object.others) {
+      add(before, automata().bytes(others.names).front(), others.value, others.some & open, false);
+    }
+    if (bytes == before) break;
   }
-  return cheapest;
+  return bytes[open];
+}
+
+// The bytes of the shortest members that an object of so many has to have beside those that are required.
+std::uint64_t SchemaShapes::more_bytes(const ObjectCase& object, const ObjectProgress& progress, std::size_t count) {
+  if (count >= object.min) return 0;
+  std::size_t more = object.min - count;
+  std::uint64_t bytes = 0;
+  std::vector<std::uint64_t> optional;
+  for (std::size_t i = progress.next; i < object.properties.size(); ++i) {
+    const ObjectCase::Property& property = object.properties[i];
+    if (property.required || progress.seen[i]) continue;
+    const std::uint64_t member = member_bytes(property.name_bytes, property.shape);
+    if (member < no_text) optional.push_back(member);
+  }
+  std::sort(optional.begin(), optional.end());
+  for (std::size_t i = 0; i < optional.size() && more > 0; ++i, --more) bytes = added(bytes, optional[i]);
+  if (more == 0) return bytes;
+  const std::uint64_t each = cheapest_others(object);
+  if (each >= no_text) return no_text;
+  return added(bytes, each * std::min<std::uint64_t>(more, no_text / std::max<std::uint64_t>(each, 1)));
 }
 
 std::uint64_t SchemaShapes::rest_of_object(const ObjectCase& object, const ObjectProgress& progress) {
@@ -978,31 +1104,18 @@ std::uint64_t SchemaShapes::rest_of_object(const ObjectCase& object, const Objec
     ++missing;
     bytes = added(bytes, member_bytes(property.name_bytes, property.shape));
   }
-  std::size_t conditions = 0;
-  for (std::size_t i = 0; i < object.some.size(); ++i) {
-    if ((progress.some >> i & 1) != 0) continue;
-    bytes = added(bytes, cheapest_some(object, progress, i));
-    ++conditions;
-  }
-  // A condition may be fulfilled by a property that is missing anyway, so that only the latter are certain to be more.
-  if (object.max && count + std::max(missing, conditions > 0 ? std::size_t{1} : 0) > *object.max) return no_text;
-  if (count + missing + conditions < object.min) {
-    std::size_t more = object.min - count - missing - conditions;
-    std::vector<std::uint64_t> optional;
-    for (std::size_t i = progress.next; i < object.properties.size(); ++i) {
-      const ObjectCase::Property& property = object.properties[i];
-      if (property.required || progress.seen[i]) continue;
-      const std::uint64_t member = member_bytes(property.name_bytes, property.shape);
-      if (member < no_text) optional.push_back(member);
+  if ((progress.some + 1) >> object.some.size() == 0) {
+    const std::vector<std::uint64_t> by_count = members_of_some(object, progress);
+    bytes = no_text;
+    for (std::size_t members = 0; members < by_count.size(); ++members) {
+      const std::uint64_t each = added(by_count[members], more_bytes(object, progress, count + members));
+      bytes = std::min(bytes, each);
     }
-    std::sort(optional.begin(), optional.end());
-    for (std::size_t i = 0; i < optional.size() && more > 0; ++i, --more) bytes = added(bytes, optional[i]);
-    if (more > 0) {
-      const std::uint64_t each = cheapest_others(object);
-      if (each >= no_text) return no_text;
-      bytes = added(bytes, each * std::min<std::uint64_t>(more, no_text / std::max<std::uint64_t>(each, 1)));
-    }
+  } else {
+    if (object.max && count + missing > *object.max) return no_text;
+    bytes = added(bytes, more_bytes(object, progress, count + missing));
   }
+  if (bytes >= no_text) return no_text;
   // Each member has a comma, of which the first one of an object takes none.
   const bool first = count == 0 && bytes > 0;
   return added(bytes, first ? 0 : 1);
@@ -1086,7 +1199,8 @@ const std::vector<NodeId>& SchemaShapes::few_values(const ArrayCase& array) {
   const ShapeId item = shape_of(array.rest);
   if (in_progress_.contains(item)) return none;
   const ShapeCases& possible = cases(item);
-  const bool finite = possible.objects.empty() && possible.arrays.empty() && !possible.number;
+  const bool finite =
+      possible.objects.empty() && possible.arrays.empty() && !possible.number && possible.multiples.empty();
   std::optional<std::vector<std::u32string>> texts = std::vector<std::u32string>();
   if (possible.string) {
     texts = std::nullopt;
@@ -1182,7 +1296,9 @@ std::optional<std::uint64_t> SchemaShapes::known_rest(const ArrayCase& array, co
   if (!array.contains.empty()) {
     spend(32 + progress.contains.size());
     const auto known = array_rests_.find({&array, progress});
-    return known == array_rests_.end() ? std::nullopt : std::optional(known->second);
+    if (known != array_rests_.end()) return known->second;
+    const auto guessed = guessed_rests_.find({&array, progress});
+    return guessed == guessed_rests_.end() ? std::nullopt : std::optional(guessed->second);
   }
   // One comma or bracket for each item.
   spend(1 + std::min(array.min, array.prefix.size()));
@@ -1211,7 +1327,8 @@ std::uint64_t SchemaShapes::rest_of_array(const ArrayCase& array, const ArrayPro
   while (true) {
     Open& last = open.back();
     if (last.next == last.choices.size()) {
-      const std::uint64_t shortest = array_rests_[{&array, last.progress}] = last.shortest;
+      const std::uint64_t shortest = last.shortest;
+      (solution_ == nullptr ? array_rests_ : guessed_rests_)[{&array, last.progress}] = shortest;
       open.pop_back();
       if (open.empty()) return shortest;
       continue;  // with the choice that led here, whose rest is known now

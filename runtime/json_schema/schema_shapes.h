@@ -1,5 +1,6 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
 #include <cstdint>
 #include <deque>
@@ -38,7 +39,7 @@ class BoundedStrings {
 
   // The fewest bytes that complete a string of `length` characters so far; no_text if nothing does.
   std::uint64_t bytes(Automaton::State state, std::size_t length) const {
-    const std::uint32_t bytes = length > max_ ? none : bytes_[length * states_ + state];
+    const std::uint32_t bytes = length > max_ ? none : bytes_[row_of(length) * states_ + state];
     return bytes == none ? no_text : bytes;
   }
 
@@ -48,12 +49,17 @@ class BoundedStrings {
 
  private:
   void find_safe_length();
+  // A shortest end has fewer characters than there are states: lengths that leave room for more are alike.
+  std::size_t row_of(std::size_t length) const {
+    return length < min_ ? length : std::max(min_, length - std::min(length, alike_));
+  }
 
   static constexpr std::uint32_t none = ~0u;
-  std::size_t states_, max_;
+  std::size_t states_, min_, max_;
+  std::size_t alike_;  // lengths after min_, that have no rows
   std::size_t safe_length_ = 0;
   std::uint64_t most_bytes_ = 0;
-  std::vector<std::uint32_t> bytes_;  // [lengths, states]
+  std::vector<std::uint32_t> bytes_;  // [rows, states]
 };
 
 // An object has properties of these names, and others by the first class that has the name.
@@ -94,6 +100,11 @@ struct ShapeCases {
   bool null = false, true_too = false, false_too = false;
   std::optional<StringCase> string;
   std::optional<AutomatonId> number;
+  struct OfMultiples {
+    AutomatonId automaton;
+    const Multiples* multiples;  // that the numbers must be, too
+  };
+  std::vector<OfMultiples> multiples;
   std::vector<const ObjectCase*> objects;
   std::vector<const ArrayCase*> arrays;
 };
@@ -214,7 +225,7 @@ class SchemaShapes {
   void evaluate(const std::set<NodeId>& branch, NodeId id, Evaluated& evaluated);
   NodeId rest_of(const Evaluated& evaluated, const SchemaNode& node);
   bool settle(JsonType type, Branch& branch);
-  bool contradicts(const Branch& branch);
+  bool settle_values(Branch& branch);
   std::vector<NodeId> exclusive(const std::vector<NodeId>& parts, const Branch& branch);
   bool certainly_empty(std::vector<NodeId> nodes);
   class Depth;
@@ -228,8 +239,9 @@ class SchemaShapes {
   StringCase string_of(const std::vector<NodeId>& branch);
   AutomatonId automaton_of(const StringCase& string);
   bool is_empty(const StringCase& string);
-  std::optional<AutomatonId> number_case(const std::vector<std::vector<NodeId>>& branches);
-  AutomatonId number_of(const std::vector<NodeId>& branch);
+  void number_case(const std::vector<std::vector<NodeId>>& branches, ShapeCases& cases);
+  std::pair<std::optional<Decimal>, bool> divisor_of(const std::vector<NodeId>& branch);
+  ShapeCases::OfMultiples number_of(const std::vector<NodeId>& branch, bool automata_do);
   void object_case(const std::vector<NodeId>& branch, ShapeCases& cases);
   void add_others(const std::vector<NodeId>& branch, AutomatonId names, ObjectCase& object);
   std::vector<std::vector<NodeId>> value_nodes(const std::vector<NodeId>& branch, const std::vector<std::string>& names,
@@ -243,7 +255,8 @@ class SchemaShapes {
   std::uint64_t compute_bytes(ShapeId shape);
   std::uint64_t bytes_of_cases(ShapeId shape);
   std::uint64_t member_bytes(std::uint64_t name_bytes, ShapeId value);
-  std::uint64_t cheapest_some(const ObjectCase& object, const ObjectProgress& progress, std::size_t some);
+  std::vector<std::uint64_t> members_of_some(const ObjectCase& object, const ObjectProgress& progress);
+  std::uint64_t more_bytes(const ObjectCase& object, const ObjectProgress& progress, std::size_t count);
 
   SchemaNodes& nodes_;
   SchemaStyle style_;
@@ -262,9 +275,11 @@ class SchemaShapes {
   std::unordered_map<ShapeId, Guess> guesses_;
   std::vector<std::vector<ShapeId>> guessed_at_;  // by level
   std::map<StringCase, BoundedStrings> bounded_;
+  std::map<std::pair<std::string, int>, Multiples> multiples_;  // by digits and exponent
   std::deque<ObjectCase> objects_;
   std::deque<ArrayCase> arrays_;
-  std::map<std::pair<const ArrayCase*, ArrayProgress>, std::uint64_t> array_rests_;
+  using ArrayRests = std::map<std::pair<const ArrayCase*, ArrayProgress>, std::uint64_t>;
+  ArrayRests array_rests_, guessed_rests_;  // the latter while a value's shortest text is being worked out
 
   // The shapes whose shortest texts depend on each other, and what is known of them so far.
   struct Solution {

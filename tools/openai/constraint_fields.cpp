@@ -81,7 +81,7 @@ std::shared_ptr<const Grammar> read_schema(const BodyFields& fields, const std::
   const std::string source = fields.name_of(name);
   if (value.is_object()) return schema_grammar(value, source);
   if (!value.is_string()) fields.fail(name, "a JSON Schema: an object or its text");
-  return schema_grammar(parse_chat_json(value.get_ref<const std::string&>(), source), source);
+  return schema_grammar(parse_chat_json(value.get_ref<const std::string&>(), source, LargeIntegers::kept), source);
 }
 
 std::shared_ptr<const Grammar> read_texts(const BodyFields& fields, const std::string& name) {

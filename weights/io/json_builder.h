@@ -30,6 +30,7 @@ class JsonBuilder : public nlohmann::json_sax<Json> {
     std::size_t memory;  // bytes that the values may take
     std::string_view wanted;
     bool repeated_keys = true;  // false: they are rejected; true: the last value counts
+    bool keeps_large = false;   // integers of more than 64 bits, as binary values of their digits
   };
   using Use = std::function<void(const std::string& of, const std::string& name, const Json& value)>;
 
@@ -50,7 +51,11 @@ class JsonBuilder : public nlohmann::json_sax<Json> {
   bool boolean(bool value) override { return put(value); }
   bool number_integer(std::int64_t value) override { return put(value); }
   bool number_unsigned(std::uint64_t value) override { return put(value); }
-  bool number_float(double value, const std::string&) override { return put(value); }
+  bool number_float(double value, const std::string& text) override {
+    const bool is_large_integer = text.find_first_of(".eE") == std::string::npos;
+    if (!limits_.keeps_large || !is_large_integer) return put(value);
+    return put(Json::binary({text.begin(), text.end()}));
+  }
   bool string(std::string& value) override {
     take_memory(size_of(value));
     return put(std::move(value));

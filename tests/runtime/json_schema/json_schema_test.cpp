@@ -13,6 +13,7 @@
 #include "runtime/grammar/state.h"
 #include "tests/support/temporary_file.h"
 #include "weights/base/error.h"
+#include "weights/io/json_fields.h"
 
 namespace minimind {
 namespace {
@@ -288,6 +289,56 @@ TEST(JsonSchema, NumbersAreMultiples) {
       {R"({"multipleOf":86400})", {"0", "86400", "-172800", "864000"}, {"43200", "8640", "86401", "100000"}},
       {R"({"multipleOf":0.00125})", {"0.0025", "1", "-0.00125", "3.75000"}, {"0.00126", "0.0005"}},
   });
+}
+
+TEST(JsonSchema, NumbersAreMultiplesOfAnyDecimal) {
+  expect_schema_matches(std::vector<SchemaCase>{
+      {R"({"multipleOf":5001})", {"0", "-0", "5001", "-15003", "5001.0"}, {"5002", "50010.5", "1"}},
+      {R"({"multipleOf":10000019})", {"20000038", "500000950"}, {"20000039", "1000001900000191"}},
+      {R"({"multipleOf":3.14159})", {"6.28318", "314159", "3.1415900", "314159.000"}, {"6.28319", "3.1416", "3"}},
+      {R"({"multipleOf":7919000})", {"7919000", "15838000.0"}, {"7919"}},
+      {R"({"multipleOf":10007,"minimum":19000,"maximum":20014})", {"20014"}, {"10007", "20013", "30021", "0"}},
+      {R"({"multipleOf":10007,"enum":[5,10007.0,20014]})", {"10007", "20014"}, {"5", "30021"}},
+      {R"({"allOf":[{"multipleOf":97},{"multipleOf":89}]})", {"8633", "0"}, {"97", "89"}},
+      {R"({"allOf":[{"multipleOf":0.01},{"multipleOf":10007}]})", {"10007.00"}, {"10007.01", "0.01"}},
+      {R"({"multipleOf":1e20})", {"0"}, {"100000000000000000000"}},
+  });
+}
+
+// Whatever digits come first, the rest is a multiple within the limits.
+TEST(JsonSchema, MultiplesHaveNoDeadEnds) {
+  GrammarState state = state_of_schema(R"({"multipleOf":1000.03,"minimum":-2000.06,"exclusiveMaximum":3000000})");
+  std::uint64_t seed = 1;
+  for (int turn = 0; turn < 200; ++turn) {
+    state.restart();
+    while (!state.must_end()) {
+      std::string next;
+      for (const char c : std::string_view("-.0123456789")) {
+        if (state.allows({&c, 1})) next += c;
+      }
+      if (next.empty() || (state.may_end() && turn % 2 == 0)) break;
+      seed = seed * 6364136223846793005u + 1;
+      const std::uint64_t before = state.bytes_to_end();
+      const char c = next[(seed >> 33) % next.size()];
+      ASSERT_TRUE(state.advance({&c, 1}));
+      ASSERT_LE(before, state.bytes_to_end() + 1);
+    }
+    ASSERT_TRUE(state.may_end());
+  }
+}
+
+TEST(JsonSchema, IntegersOfMoreThan64BitsAreExact) {
+  const auto matches = [](const std::string& schema, const std::string& text) {
+    const auto json = parse_json<Json>(schema, "s.json", 10, "a schema", LargeIntegers::kept);
+    GrammarState state(std::make_shared<const Grammar>(compile_json_schema(json, "s.json").grammar));
+    return state.advance(text) && state.may_end();
+  };
+  const std::string number = "123456789012345678901234567890", more = "123456789012345678901234567891";
+  EXPECT_TRUE(matches(R"({"const":)" + number + "}", number));
+  EXPECT_FALSE(matches(R"({"const":)" + number + "}", more));
+  EXPECT_TRUE(matches(R"({"minimum":)" + number + "}", more));
+  EXPECT_FALSE(matches(R"({"minimum":)" + more + "}", number));
+  EXPECT_TRUE(matches(R"({"enum":[{"a":-)" + number + "}]}", R"({"a":-)" + number + "}"));
 }
 
 TEST(JsonSchema, PropertiesComeInAnyOrderWithOthers) {
@@ -658,6 +709,60 @@ TEST(JsonSchema, WhitespaceIsNoneFixedOrFree) {
   options.whitespace = JsonWhitespace::free;
   expect_schema_matches(SchemaCase{schema, {none, fixed, free}, {"{\v}"}}, options);
   expect_schema_matches(SchemaCase{schema, {none, fixed}, {free}});
+}
+
+TEST(JsonSchema, BracketsWithNothingInThemHaveNoWhitespace) {
+  expect_schema_matches(SchemaCase{"{}", {"{}", "[]"}, {"{\n}", "{\n  }", "[\n]"}});
+}
+
+TEST(JsonSchema, TheMetaschemaOfDraft4IsKnown) {
+  expect_schema_matches(SchemaCase{
+      R"({"$schema":"http://json-schema.org/draft-04/schema#","properties":{
+          "a":{"$ref":"http://json-schema.org/draft-04/schema#"},
+          "b":{"$ref":"http://json-schema.org/draft-04/schema#/properties/type"}}})",
+      {R"({"a":{"type":"object","properties":{"c":{"minimum":1}},"x":1},"b":["null","array"]})"},
+      {R"({"a":{"type":1}})", R"({"a":{"properties":{"c":{"exclusiveMinimum":true}}}})", R"({"b":"nil"})"}});
+}
+
+// A part of a required property that holds already is not decided on, so that alternatives do not multiply.
+TEST(JsonSchema, ExactlyOneOfManyIsDecidedByOneProperty) {
+  Json alternatives = Json::array();
+  for (int i = 0; i < 16; ++i) {
+    alternatives.push_back({{"properties", {{"kind", {{"const", i}}}, {"text", {{"maxLength", i}}}}}});
+  }
+  GrammarState state(std::make_shared<const Grammar>(
+      compile_json_schema({{"type", "object"}, {"oneOf", alternatives}}, "s.json").grammar));
+  EXPECT_TRUE(state.advance(R"({"kind":7,"text":"1234567"})"));
+  EXPECT_TRUE(state.may_end());
+  state.restart();
+  EXPECT_FALSE(state.advance(R"({"kind":7,"text":"12345678"})"));
+}
+
+// The names of a pattern that has few are not repeated, so that none is begun of which nothing else is left.
+TEST(JsonSchema, AnObjectHasAsManyNamesAsAPatternHas) {
+  const std::string schema =
+      R"({"type":"object","patternProperties":{"^[ab]$":{"const":1}},"additionalProperties":false,
+      "minProperties":2})";
+  GrammarState state = state_of_schema(schema);
+  ASSERT_TRUE(state.advance(R"({"a":1)"));
+  EXPECT_FALSE(state.allows(R"(,"a)"));
+  EXPECT_TRUE(state.advance(R"(,"b":1)"));
+  EXPECT_FALSE(state.allows(","));
+  EXPECT_THROW(state_of_schema(schema.substr(0, schema.size() - 2) + "3}"), Error);
+}
+
+// A name after which the other properties would be too many is no name.
+TEST(JsonSchema, AnObjectHasRoomForAllThatSomePropertyMustBe) {
+  const std::string schema = R"({"type":"object","maxProperties":2,"allOf":[
+      {"not":{"propertyNames":{"not":{"pattern":"a"}}}},{"not":{"propertyNames":{"not":{"pattern":"b"}}}},
+      {"not":{"propertyNames":{"not":{"pattern":"c"}}}},{"propertyNames":{"pattern":"^..$"}}]})";
+  expect_schema_matches(SchemaCase{schema, {R"({"ab":1,"cx":1})"}, {R"({"ab":1})"}});
+  GrammarState state = state_of_schema(schema);
+  EXPECT_FALSE(state.allows(R"({"xy")"));
+  ASSERT_TRUE(state.advance(R"({"xa":1)"));
+  EXPECT_FALSE(state.allows(R"(,"xb")"));
+  EXPECT_TRUE(state.allows(R"(,"bc":1})"));
+  EXPECT_EQ(state.bytes_to_end(), std::string_view(R"(,"bc":1})").size());
 }
 
 TEST(JsonSchema, AnEmptyListOfPropertiesIsClosed) {

@@ -849,6 +849,20 @@ TEST(SchemaWorkOfText, CountsThePropertiesThatMustFollow) {
   EXPECT_THROW(compile_json_schema({{"type", "object"}, {"minProperties", 2}, {"maxProperties", 1}}, "s"), Error);
 }
 
+// What is open of several lists, as in exactly one of them, is worked out before the first text.
+TEST(SchemaWorkOfText, ArraysOfExactlyOneListNeedNoMoreWork) {
+  Json lists = Json::array();
+  for (int list = 0; list < 7; ++list) {
+    Json names = Json::array();
+    for (int i = 0; i < 20; ++i) names.push_back("list " + std::to_string(list) + " entry " + std::to_string(i));
+    lists.push_back({{"type", "array"}, {"items", {{"enum", names}}}});
+  }
+  const Json schema = {{"type", "object"}, {"properties", {{"a", {{"oneOf", lists}}}}}, {"required", {"a"}}};
+  GrammarState state(std::make_shared<const Grammar>(compile_json_schema(schema, "s").grammar));
+  EXPECT_TRUE(state.advance(R"({"a":["list 3 entry 4","list 3 entry 5"]})"));
+  EXPECT_TRUE(state.may_end());
+}
+
 TEST(SchemaWorkOfText, IsLinearInTheProperties) {
   for (const bool closed : {false, true}) {
     for (const bool required : {false, true}) {
