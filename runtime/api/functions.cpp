@@ -594,6 +594,7 @@ ChatJson delta_of(const AnswerEvent& event, std::size_t& calls) {
     case AnswerEvent::Kind::thought:
       return {{"reasoning_content", event.text}};
     case AnswerEvent::Kind::tool_call:
+    case AnswerEvent::Kind::arguments:  // only of a parser that streams calls
       break;
     case AnswerEvent::Kind::text:
     case AnswerEvent::Kind::not_a_call:

@@ -15,22 +15,11 @@ namespace {
 // Returns the position after the string or other value that starts at `at` in valid JSON: the comma or bracket that
 // ends it.
 std::size_t end_of_value(std::string_view json, std::size_t at) {
-  std::size_t depth = 0;
-  bool in_string = false;
+  JsonDepth depth;
   for (; at < json.size(); ++at) {
     const char c = json[at];
-    if (in_string) {
-      if (c == '\\') ++at;
-      in_string = c != '"';
-    } else if (c == '"') {
-      in_string = true;
-    } else if (c == '{' || c == '[') {
-      ++depth;
-    } else if (depth == 0 && (c == ',' || c == ':' || c == '}')) {
-      break;
-    } else if (c == '}' || c == ']') {
-      --depth;
-    }
+    if (depth.brackets == 0 && !depth.in_string && (c == ',' || c == ':' || c == '}')) break;
+    depth.take(c);
   }
   return at;
 }
@@ -86,7 +75,7 @@ class ObjectStart {
 };
 
 // Reads the arguments after the name; false if there is something else. They stay empty if the text ends before them.
-bool read_cut_arguments(ObjectStart& object, std::string& arguments) {
+bool read_cut_arguments(ObjectStart& object, std::string_view& arguments) {
   if (!object.take(',')) return object.rest().empty();
   const auto key = object.take_string();
   if (!key) return object.rest().empty() || object.rest().starts_with('"');
@@ -99,7 +88,37 @@ bool read_cut_arguments(ObjectStart& object, std::string& arguments) {
   return rest.front() == '{';
 }
 
+// The start of a call, and its arguments so far, a part of `json`.
+struct CutCall {
+  std::string name;
+  std::string_view arguments;
+};
+std::optional<CutCall> read_cut_call(std::string_view json) {
+  try {
+    ObjectStart object(json);
+    if (!object.take('{') || object.take_string() != "name" || !object.take(':')) return std::nullopt;
+    CutCall call{object.take_string().value_or(""), {}};
+    if (call.name.empty() || !read_cut_arguments(object, call.arguments)) return std::nullopt;
+    return call;
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+}
+
 }  // namespace
+
+void JsonDepth::take(char c) {
+  if (in_string) {
+    in_string = escaped || c != '"';
+    escaped = !escaped && c == '\\';
+  } else if (c == '"') {
+    in_string = true;
+  } else if (c == '{' || c == '[') {
+    ++brackets;
+  } else if ((c == '}' || c == ']') && brackets > 0) {
+    --brackets;
+  }
+}
 
 std::optional<ToolCall> parse_tool_call(std::string_view json) {
   try {
@@ -125,16 +144,9 @@ std::optional<ToolCall> parse_tool_call(std::string_view json) {
 }
 
 std::optional<ToolCall> parse_cut_tool_call(std::string_view json) {
-  try {
-    ObjectStart object(json);
-    if (!object.take('{') || object.take_string() != "name" || !object.take(':')) return std::nullopt;
-    ToolCall call;
-    call.name = object.take_string().value_or("");
-    if (call.name.empty() || !read_cut_arguments(object, call.arguments)) return std::nullopt;
-    return call;
-  } catch (const Error&) {
-    return std::nullopt;
-  }
+  auto call = read_cut_call(json);
+  if (!call) return std::nullopt;
+  return ToolCall{.id = "", .name = std::move(call->name), .arguments = std::string(call->arguments)};
 }
 
 namespace {
@@ -167,7 +179,8 @@ ThinkState think_state(std::string_view prompt) {
   return said.ends_with(think_end) ? ThinkState::closed : ThinkState::none;
 }
 
-AnswerParser::AnswerParser(ThinkState state) : place_(state == ThinkState::open ? Place::thought : Place::start) {}
+AnswerParser::AnswerParser(ThinkState state, bool streams_calls)
+    : place_(state == ThinkState::open ? Place::thought : Place::start), streams_calls_(streams_calls) {}
 
 void AnswerParser::push(std::string_view text, Events& events) {
   held_.erase(0, std::exchange(taken_, 0));
@@ -182,7 +195,7 @@ bool AnswerParser::take_cut_call(Events& events) {
   taken_ = held_.size();
   place_ = Place::text;
   behind_call_ = true;
-  events.push_back({.kind = Kind::tool_call, .text = "", .call = *call});
+  show_call(*call, events);
   return true;
 }
 
@@ -256,9 +269,43 @@ bool AnswerParser::leave_text(Events& events) {
 
 bool AnswerParser::leave_call(Events& events) {
   const std::size_t end = find_call_end();
-  if (end == std::string::npos) return false;
+  if (end == std::string::npos) {
+    if (streams_calls_ && !broken_) show_arguments(events);
+    return false;
+  }
   take_call(end, events);
   return true;
+}
+
+// Emits what there is of the arguments: they end where the bracket that they start with closes.
+void AnswerParser::show_arguments(Events& events) {
+  if (!begun_) {
+    const auto call = read_cut_call(held());
+    if (!call || call->arguments.empty()) return;
+    begun_ = ToolCall{.id = "", .name = call->name, .arguments = ""};
+    shown_ = static_cast<std::size_t>(call->arguments.data() - held().data());
+    depth_ = {};
+    events.push_back({.kind = Kind::tool_call, .text = "", .call = *begun_});
+  }
+  const std::size_t begin = shown_;
+  bool open = begun_->arguments.empty() || depth_.brackets > 0;
+  while (open && shown_ < held().size()) {
+    depth_.take(held()[shown_++]);
+    open = depth_.brackets > 0;
+  }
+  if (begin == shown_) return;
+  const std::string_view text = held().substr(begin, shown_ - begin);
+  begun_->arguments += text;
+  events.push_back({.kind = Kind::arguments, .text = std::string(text), .call = {}});
+}
+
+// Emits a call, or what is left of one that was begun.
+void AnswerParser::show_call(ToolCall call, Events& events) {
+  if (!begun_) return events.push_back({.kind = Kind::tool_call, .text = "", .call = std::move(call)});
+  const std::size_t shown = std::min(begun_->arguments.size(), call.arguments.size());
+  if (shown < call.arguments.size())
+    events.push_back({.kind = Kind::arguments, .text = call.arguments.substr(shown), .call = {}});
+  begun_.reset();
 }
 
 // Finds </tool_call> outside of strings, or anywhere if the strings are not JSON strings: of two calls of which the
@@ -298,7 +345,7 @@ void AnswerParser::take_call(std::size_t end, Events& events) {
   taken_ += body.size();
   place_ = Place::text;
   if (!call) return show_text(Kind::not_a_call, std::string(call_begin).append(body), events);
-  events.push_back({.kind = Kind::tool_call, .text = "", .call = *call});
+  show_call(*call, events);
   behind_call_ = true;
   unshown_ = ascii_spaces;
 }
@@ -337,6 +384,9 @@ void add_event(AnswerEvent& event, Message& message, std::size_t& next_call) {
     case AnswerEvent::Kind::tool_call:
       event.call.id = fmt::format("call_{}", next_call++);
       message.tool_calls.push_back(event.call);
+      break;
+    case AnswerEvent::Kind::arguments:
+      message.tool_calls.back().arguments += event.text;
       break;
   }
 }

@@ -28,7 +28,8 @@ struct AnswerEvent {
   enum class Kind {
     thought,    // text: the next piece of a thought
     text,       // text: the next piece of the answer itself
-    tool_call,  // call: a complete call
+    tool_call,  // call: a complete call, or its name and the first of its arguments
+    arguments,  // text: more of the arguments of the last call
     not_a_call  // text: the next piece of the answer itself, with a <tool_call> that does not start a call
   };
   Kind kind = Kind::text;
@@ -52,6 +53,14 @@ std::optional<ToolCall> parse_tool_call(std::string_view json);
 // std::nullopt if the name is incomplete, or if the text starts no such call.
 std::optional<ToolCall> parse_cut_tool_call(std::string_view json);
 
+// A position in the characters of a JSON value.
+struct JsonDepth {
+  std::size_t brackets = 0;  // that are open
+  bool in_string = false, escaped = false;
+
+  void take(char c);
+};
+
 // Splits the stream of an answer's text at <think>, </think>, <tool_call> and </tool_call>. Text that may be the prefix
 // of a tag is kept back until the next characters decide. So is whitespace. How the stream is cut changes only the
 // borders of pieces.
@@ -69,7 +78,8 @@ std::optional<ToolCall> parse_cut_tool_call(std::string_view json);
 // No event has a tag that the model did not write: an element that is open at the end of the answer stays open.
 class AnswerParser {
  public:
-  explicit AnswerParser(ThinkState state);
+  // `streams_calls`: every call is known to be well-formed, so that its arguments are emitted as they come.
+  explicit AnswerParser(ThinkState state, bool streams_calls = false);
 
   // Appends the text that is certain by now to `events`.
   void push(std::string_view text, std::vector<AnswerEvent>& events);
@@ -91,6 +101,8 @@ class AnswerParser {
   bool leave_thought(Events& events);
   bool leave_text(Events& events);
   bool leave_call(Events& events);
+  void show_arguments(Events& events);
+  void show_call(ToolCall call, Events& events);
   std::string_view held() const { return std::string_view(held_).substr(taken_); }
   std::size_t find_call_end();
   void take_call(std::size_t end, Events& events);
@@ -106,6 +118,10 @@ class AnswerParser {
   bool behind_call_ = false;  // only whitespace followed the last call
   std::string space_;         // before a call, part of the text if it continues after the call
   std::string_view unshown_;  // characters dropped at the start of text: separators from the previous part
+  bool streams_calls_;
+  std::optional<ToolCall> begun_;  // the current call, if some of it was emitted
+  std::size_t shown_ = 0;          // the bytes of held() up to the end of its arguments so far
+  JsonDepth depth_;                // there
   // How far the current call was searched for its end, and the result.
   std::size_t searched_ = 0;
   std::size_t broken_from_ = 0;  // the same if it is broken

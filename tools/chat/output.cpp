@@ -64,6 +64,7 @@ void TextOutput::event(const AnswerEvent& event) {
       has_no_call_ = true;
       break;
     case AnswerEvent::Kind::text:
+    case AnswerEvent::Kind::arguments:  // only of a parser that streams calls
       break;
   }
   if (as_written_) return;

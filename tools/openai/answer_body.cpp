@@ -68,7 +68,9 @@ bool finish_answer(const TextTask& task, FinishReason reason, AnswerParser& pars
   const auto is_call_start = [](const AnswerEvent& event) { return event.kind == AnswerEvent::Kind::not_a_call; };
   const auto end = events.begin() + static_cast<std::ptrdiff_t>(known);
   const bool has_start = std::any_of(end, events.end(), is_call_start);
-  std::erase_if(events, [](const AnswerEvent& event) { return event.kind != AnswerEvent::Kind::tool_call; });
+  std::erase_if(events, [](const AnswerEvent& event) {
+    return event.kind != AnswerEvent::Kind::tool_call && event.kind != AnswerEvent::Kind::arguments;
+  });
   if (!has_start || task.only_function.empty()) return is_cut;
   events.push_back({.kind = AnswerEvent::Kind::tool_call,
                     .text = "",

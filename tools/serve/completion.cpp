@@ -20,6 +20,10 @@ ChatJson call_delta(std::size_t index, const ToolCall& call) {
                                            {"function", {{"name", call.name}, {"arguments", call.arguments}}}}})}};
 }
 
+ChatJson arguments_delta(std::size_t index, const std::string& text) {
+  return {{"tool_calls", ChatJson::array({{{"index", index}, {"function", {{"arguments", text}}}}})}};
+}
+
 std::string delta_choice(std::size_t index, const ChatJson& delta, const ChatJson& logprobs) {
   return json_line({{"index", index}, {"delta", delta}, {"logprobs", logprobs}, {"finish_reason", nullptr}});
 }
@@ -112,7 +116,7 @@ void send_error(HttpAnswer& answer, const RequestError& error, ErrorBody body) {
 }
 
 Completion::Text::Text(const TextModel& model, std::shared_ptr<const TextTask> with_task)
-    : task(std::move(with_task)), reader(model, task), logprobs(model.tokenizer()) {}
+    : task(std::move(with_task)), reader(model, task, true), logprobs(model.tokenizer()) {}
 
 Completion::Completion(const TextModel& model, Request request, std::shared_ptr<HttpAnswer> answer)
     : model_(model),
@@ -211,6 +215,8 @@ void Completion::write_events(std::size_t index, const AnswerReader::Piece& piec
     const std::string token_ids = new_token_ids(text, generated);
     if (event.kind == AnswerEvent::Kind::tool_call) {
       chunks += chunks_.delta(index, call_delta(text.calls++, event.call), logprobs, token_ids);
+    } else if (event.kind == AnswerEvent::Kind::arguments) {
+      chunks += chunks_.delta(index, arguments_delta(text.calls - 1, event.text), logprobs, token_ids);
     } else {
       const bool is_thought = event.kind == AnswerEvent::Kind::thought;
       chunks += chunks_.text(index, is_thought ? "reasoning_content" : "content", event.text, logprobs, token_ids);

@@ -69,6 +69,42 @@ Events cut(const std::string& text) {
   return joined(events);
 }
 
+TEST(AnswerParser, ArgumentsOfCallsThatAreCertainComeInPieces) {
+  const std::string first = R"({"a": "} \" ]", "b": [1, {}]})", second = "{}";
+  const auto text = [](const std::string& name, const std::string& arguments) {
+    return R"(<tool_call>{"name": ")" + name + R"(", "arguments": )" + arguments + "}</tool_call>";
+  };
+  const std::string whole = text("f", first) + "\n" + text("g", second);
+  for (const std::size_t piece : {1, 2, 3, 5, 7, 1000}) {
+    AnswerParser parser(ThinkState::none, true);
+    Events events;
+    std::size_t before_end = 0;
+    for (std::size_t at = 0; at < whole.size(); at += piece) {
+      parser.push(whole.substr(at, piece), events);
+      if (at < text("f", first).size() - 20) before_end = events.size();
+    }
+    parser.finish(events);
+    if (piece < 10) {
+      EXPECT_GT(before_end, 3U) << piece;
+    }
+    Message message;
+    std::size_t calls = 1;
+    for (AnswerEvent& event : events) add_event(event, message, calls);
+    EXPECT_EQ(message.content, "");
+    ASSERT_EQ(message.tool_calls.size(), 2U) << piece;
+    EXPECT_EQ(message.tool_calls[0].name + message.tool_calls[0].arguments, "f" + first) << piece;
+    EXPECT_EQ(message.tool_calls[1].name + message.tool_calls[1].arguments, "g" + second) << piece;
+  }
+  AnswerParser parser(ThinkState::none, true);
+  Events events;
+  parser.push(R"(<tool_call>{"name": "f", "arguments": {"a": "x)", events);
+  parser.push("y", events);
+  EXPECT_TRUE(parser.take_cut_call(events));
+  ASSERT_EQ(events.size(), 3U);
+  EXPECT_EQ(events[0], call("f", ""));
+  EXPECT_EQ(events[1].text + events[2].text, R"({"a": "xy)");
+}
+
 TEST(AnswerParser, KeepsTheArgumentsOfACallThatIsCutOff) {
   const std::string arguments = R"({"a": [1, {"b": "}\"</tool_call>"}], "c": "\\"})";
   const std::string start = R"(<tool_call>

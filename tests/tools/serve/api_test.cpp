@@ -319,9 +319,17 @@ TEST_F(ApiTest, ForcesACallThatIsValid) {
         const std::vector<Json> events = answer->events();
         for (const Json& event : events) {
           const Json& delta = event["choices"][0]["delta"];
-          if (delta.contains("tool_calls")) call = delta["tool_calls"][0];
+          if (!delta.contains("tool_calls")) continue;
+          const Json& part = delta["tool_calls"][0];
+          EXPECT_EQ(part["index"], 0) << answer->body();
+          EXPECT_EQ(part.contains("id"), call.is_null()) << answer->body();
+          if (call.is_null()) {
+            call = part;
+          } else {
+            auto& arguments = call["function"]["arguments"].get_ref<std::string&>();
+            arguments += part["function"]["arguments"].get<std::string>();
+          }
         }
-        EXPECT_EQ(call["index"], 0) << answer->body();
         EXPECT_EQ(events.back()["choices"][0]["finish_reason"], "tool_calls");
       } else {
         const Json its = answer->json()["choices"][0];
@@ -362,7 +370,14 @@ Json calls_of(const FakeAnswer& answer, bool stream) {
       found["content"] = found["content"].get<std::string>() + message["content"].get<std::string>();
     }
     if (!message.contains("tool_calls")) return;
-    for (const Json& call : message["tool_calls"]) found["calls"].push_back(call["function"]);
+    for (const Json& call : message["tool_calls"]) {
+      const Json& its = call["function"];
+      if (its.contains("name")) {
+        found["calls"].push_back(its);
+      } else {
+        found["calls"].back()["arguments"].get_ref<std::string&>() += its["arguments"].get<std::string>();
+      }
+    }
   };
   if (!stream) {
     const Json choice = answer.json()["choices"][0];
