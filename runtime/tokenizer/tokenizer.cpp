@@ -77,6 +77,25 @@ std::vector<BpeMerge> find_merges(const TokenizerData& data, const Vocabulary& v
   return merges;
 }
 
+// Brings a text that is at `offset` of the marked one into a form, its marked parts for themselves.
+std::pair<std::string, TextMarks> normalized_parts(std::string_view text, const TextMarks& marks, std::size_t offset,
+                                                   NormalForm form) {
+  std::pair<std::string, TextMarks> result;
+  std::size_t at = 0;
+  const auto take = [&](std::size_t end) {
+    end = std::clamp(std::max(end, offset) - offset, at, text.size());
+    result.first += normalized(text.substr(at, end - at), form);
+    at = end;
+    return result.first.size();
+  };
+  for (const TextMarks::Range& range : marks.ranges()) {
+    const std::size_t begin = take(range.begin);
+    if (const std::size_t end = take(range.end); end > begin) result.second.add(begin, end);
+  }
+  take(offset + text.size());
+  return result;
+}
+
 }  // namespace
 
 Tokenizer::Tokenizer(const TokenizerData& data)
@@ -87,6 +106,7 @@ Tokenizer::Tokenizer(const TokenizerData& data)
       literal_(data.added_tokens, false),
       normalized_(data.added_tokens, true),
       bpe_(find_merges(data, vocabulary_), vocabulary_.size()),
+      normal_form_(data.normal_form),
       fuse_unk_(data.fuse_unk),
       ignore_merges_(data.ignore_merges),
       add_prefix_space_(data.add_prefix_space),
@@ -114,7 +134,10 @@ std::vector<std::int32_t> Tokenizer::encode(std::string_view text, const TextMar
   };
   literal_.split(text, marks, 0, [&](const TextPiece& piece) {
     if (piece.id) return add(piece);
-    normalized_.split(piece.text, marks, static_cast<std::size_t>(piece.text.data() - text.data()), add);
+    const auto begin = static_cast<std::size_t>(piece.text.data() - text.data());
+    if (!normal_form_) return normalized_.split(piece.text, marks, begin, add);
+    const auto [normal, its_marks] = normalized_parts(piece.text, marks, begin, *normal_form_);
+    normalized_.split(normal, its_marks, 0, add);
   });
   return ids;
 }

@@ -86,6 +86,7 @@ class Tokenizer {
   AddedTokenSplitter literal_;     // added tokens that are matched first
   AddedTokenSplitter normalized_;  // added tokens that are matched in the remaining text
   Bpe bpe_;
+  std::optional<NormalForm> normal_form_;
   bool fuse_unk_, ignore_merges_, add_prefix_space_, use_regex_, truncates_;
   std::vector<std::int32_t> before_text_, after_text_;
   std::optional<std::int32_t> bos_id_, eos_id_, pad_id_;

@@ -10,6 +10,7 @@
 #include <utility>
 #include <vector>
 
+#include "runtime/text/normal_form.h"
 #include "runtime/text/text_marks.h"
 
 namespace minimind {
@@ -72,6 +73,7 @@ struct TokenizerData {
   std::vector<std::pair<std::string, std::int32_t>> vocab;
   std::vector<std::pair<std::string, std::string>> merges;  // by rank
   std::vector<AddedToken> added_tokens;
+  std::optional<NormalForm> normal_form;  // of text outside of added tokens that are not `normalized`
   std::optional<std::string> unk_token;   // represents a byte without a token; if unset, such a byte is omitted
   bool fuse_unk = false;                  // consecutive such bytes are one unk_token
   bool ignore_merges = false;             // a word that is a token is not merged

@@ -78,6 +78,7 @@ constexpr std::array added_ids = {
     AddedIds{add_eos_token, &TokenizerData::eos_token, "minimind.tokenizer.after_text", &TokenizerData::after_text}};
 
 constexpr std::string_view unk_token = "minimind.tokenizer.unk_token";
+constexpr std::string_view normal_form = "minimind.tokenizer.normal_form";
 constexpr std::string_view appended = "minimind.tokenizer.appended";
 
 }  // namespace
@@ -299,6 +300,9 @@ TokenizerData read_tokenizer_gguf(const GgufMetadata& metadata, const std::strin
   read_added_ids(fields, texts, data);
   for (const auto& flag : gguf_keys::flags) data.*flag.value = fields.flag(flag.key).value_or(flag.usual);
   data.unk_token = fields.utf8_text(gguf_keys::unk_token);
+  const auto form = fields.utf8_text(gguf_keys::normal_form);
+  if (form && !(data.normal_form = normal_form_of(*form)))
+    fields.fail(gguf_keys::normal_form, quote(*form), "NFC, NFD, NFKC or NFKD");
   data.chat_template = fields.utf8_text(gguf_keys::chat_template);
   data.tool_use_template = fields.utf8_text(gguf_keys::tool_use_template);
   data.chat_template_source = source + ": " + std::string(gguf_keys::chat_template);
@@ -370,6 +374,8 @@ void set_own_keys(GgufMetadata& metadata, const TokenizerData& data) {
     if (data.*flag.value != flag.usual) metadata.set_bool(std::string(flag.key), data.*flag.value);
   }
   if (data.unk_token) metadata.set_string(std::string(gguf_keys::unk_token), *data.unk_token);
+  if (data.normal_form)
+    metadata.set_string(std::string(gguf_keys::normal_form), std::string(name_of(*data.normal_form)));
   for (const auto& flag : gguf_keys::added_token_flags) {
     std::set<std::int32_t> ids;
     for (const AddedToken& token : data.added_tokens) {

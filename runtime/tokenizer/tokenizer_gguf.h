@@ -25,6 +25,7 @@ TokenizerData read_tokenizer_gguf(const GgufMetadata& metadata, const std::strin
 // our own keys, which are written only for tokenizers that differ from MiniMind's:
 //   minimind.tokenizer.add_prefix_space, ignore_merges, fuse_unk, use_regex   bool
 //   minimind.tokenizer.unk_token                                              string, of the BPE model
+//   minimind.tokenizer.normal_form                                            string, such as NFC
 //   minimind.tokenizer.lstrip, rstrip, single_word, normalized                ids of the added tokens that are so
 //   minimind.tokenizer.appended                                               ids that the model's vocab does not have
 //   minimind.tokenizer.before_text, after_text                                ids put around texts, unless

@@ -217,14 +217,24 @@ JsonFields byte_level(const JsonFields& file, const std::string& source, std::st
   return fields;
 }
 
+// A normal form, or a Sequence of one or none.
+void read_normalizer(const JsonFields& file, TokenizerData& data) {
+  const Json no_normalizers{{"type", "Sequence"}, {"normalizers", Json::array()}};
+  Json normalizer = file.get("normalizer");
+  if (normalizer.is_null() || normalizer == no_normalizers) return;
+  if (normalizer.is_object() && normalizer.value("normalizers", Json()).size() == 1)
+    normalizer = normalizer["normalizers"].front();
+  const bool has_type =
+      normalizer.is_object() && normalizer.size() == 1 && normalizer.value("type", Json()).is_string();
+  if (has_type) data.normal_form = normal_form_of(normalizer["type"].get<std::string>());
+  if (!data.normal_form) file.fail("normalizer", "null, NFC, NFD, NFKC, NFKD or a Sequence of one of these");
+}
+
 // The decoder's options change neither ids nor text, only offsets. Truncation and padding are the settings of the last
 // training script; transformers, too, ignores them unless a call requests them.
 void read_pipeline(const JsonFields& file, TokenizerData& data) {
   if (file.text("version").value_or("1.0") != "1.0") file.fail("version", "\"1.0\"");
-  const Json no_normalizers{{"type", "Sequence"}, {"normalizers", Json::array()}};
-  if (!file.get("normalizer").is_null() && file.get("normalizer") != no_normalizers) {
-    file.fail("normalizer", "null: it is not supported; set it to null if it is not needed");
-  }
+  read_normalizer(file, data);
   const JsonFields pre_tokenizer = byte_level(file, data.source, "pre_tokenizer", "pretokenizers");
   byte_level(file, data.source, "decoder", "decoders");
   read_post_processor(file, data);

@@ -12,10 +12,10 @@ namespace minimind {
 //
 // Supported post-processors are those that transformers 4 and 5 and tokenizers write: null, ByteLevel,
 // TemplateProcessing, BertProcessing, RobertaProcessing, and a Sequence of them. A pre-tokenizer and a decoder are
-// ByteLevel, or a Sequence of one; a normalizer is null, or a Sequence of none.
+// ByteLevel, or a Sequence of one; a normalizer is null, NFC, NFD, NFKC or NFKD, or a Sequence of one or none.
 //
 // Throws Error, naming file and field, for malformed input and for unsupported settings that would change the ids:
-// normalizers, pre-tokenizers and decoders other than ByteLevel, models other than BPE, dropout, byte_fallback,
+// other normalizers, pre-tokenizers and decoders other than ByteLevel, models other than BPE, dropout, byte_fallback,
 // continuing_subword_prefix, end_of_word_suffix and unknown fields. Files over 64 MiB, JSON nested over 16 deep or
 // that parse_json rejects for its memory, repeated keys, and more than 2^20 tokens or merges are rejected, far above
 // any tokenizer.

@@ -115,23 +115,24 @@ bool is_just(const TokenizerData& data, const std::vector<std::int32_t>& ids, co
 
 std::string tokenizer_json(const TokenizerData& data) {
   // The two long fields are last, after a text without its closing braces.
-  const OrderedJson file = {{"version", "1.0"},
-                            {"truncation", nullptr},
-                            {"padding", nullptr},
-                            {"added_tokens", added_tokens(data)},
-                            {"normalizer", nullptr},
-                            {"pre_tokenizer", byte_level(data.add_prefix_space, data.use_regex)},
-                            {"post_processor", post_processor(data)},
-                            {"decoder", byte_level(true, true)},
-                            {"model",
-                             {{"type", "BPE"},
-                              {"dropout", nullptr},
-                              {"unk_token", or_null(data.unk_token)},
-                              {"continuing_subword_prefix", nullptr},
-                              {"end_of_word_suffix", nullptr},
-                              {"fuse_unk", data.fuse_unk},
-                              {"byte_fallback", false},
-                              {"ignore_merges", data.ignore_merges}}}};
+  const OrderedJson file = {
+      {"version", "1.0"},
+      {"truncation", nullptr},
+      {"padding", nullptr},
+      {"added_tokens", added_tokens(data)},
+      {"normalizer", data.normal_form ? OrderedJson{{"type", name_of(*data.normal_form)}} : nullptr},
+      {"pre_tokenizer", byte_level(data.add_prefix_space, data.use_regex)},
+      {"post_processor", post_processor(data)},
+      {"decoder", byte_level(true, true)},
+      {"model",
+       {{"type", "BPE"},
+        {"dropout", nullptr},
+        {"unk_token", or_null(data.unk_token)},
+        {"continuing_subword_prefix", nullptr},
+        {"end_of_word_suffix", nullptr},
+        {"fuse_unk", data.fuse_unk},
+        {"byte_fallback", false},
+        {"ignore_merges", data.ignore_merges}}}};
   std::string text = dump_json(file, indent);
   text.resize(text.size() - std::string_view("\n  }\n}").size());
   return text + ",\n    \"vocab\": " + vocab_text(data) + ",\n    \"merges\": " + merges_text(data) + "\n  }\n}\n";

@@ -166,6 +166,7 @@ TEST(TokenizerGguf, KeepsWhatLlamaCppHasNoKeyFor) {
   TokenizerData data = plain_data();
   data.vocab.erase(data.vocab.begin() + 'y');
   data.unk_token = "x";
+  data.normal_form = NormalForm::nfkc;
   data.fuse_unk = data.ignore_merges = data.add_prefix_space = true;
   data.use_regex = false;
   data.added_tokens.push_back({.id = 260, .content = "<l>", .lstrip = true, .normalized = true});
@@ -174,6 +175,7 @@ TEST(TokenizerGguf, KeepsWhatLlamaCppHasNoKeyFor) {
   data.vocab.emplace_back("<r>", 261);
   const TokenizerData again = after_gguf(data, 265);
   EXPECT_EQ(again.unk_token, "x");
+  EXPECT_EQ(again.normal_form, NormalForm::nfkc);
   EXPECT_TRUE(again.fuse_unk && again.ignore_merges && again.add_prefix_space && !again.use_regex);
   EXPECT_EQ(again.added_tokens, data.added_tokens);
   auto vocab = data.vocab;

@@ -99,16 +99,44 @@ TEST_F(TokenizerJson, ASequenceOfByteLevelIsByteLevel) {
   EXPECT_TRUE(
       error_with("/pre_tokenizer", {{"type", "Sequence"}, {"pretokenizers", two}})
           .starts_with("pre_tokenizer is an object of type 'Sequence', expected an object of type 'ByteLevel'"));
-  EXPECT_TRUE(error_with("/normalizer", {{"type", "Sequence"}, {"normalizers", {{{"type", "NFC"}}}}})
-                  .starts_with("normalizer is an object of type 'Sequence', expected null"));
+  EXPECT_TRUE(error_with("/normalizer", {{"type", "Sequence"}, {"normalizers", {{{"type", "Lowercase"}}}}})
+                  .starts_with("normalizer is an object of type 'Sequence', expected null, NFC"));
   json["pre_tokenizer"]["pretokenizers"][0]["lower"] = true;
   EXPECT_TRUE(error_of(json.dump()).starts_with("pre_tokenizer.pretokenizers[0].lower is true,"));
 }
 
+TEST_F(TokenizerJson, TextIsBroughtIntoANormalForm) {
+  const Tokenizer plain(read_tokenizer_json(own_tokenizer));
+  const auto with = [&](const Json& normalizer) {
+    Json json = json_;
+    json["normalizer"] = normalizer;
+    write("normal.json", json.dump());
+    return Tokenizer(read_tokenizer_json((folder_ / "normal.json").string()));
+  };
+  // Marks in another order, Hangul, a ligature and a wide letter, with a token of the file in between.
+  const std::string text = "e\u0301 a\u0307\u0323 \u1112\u1161\u11ab \u212b<|im_start|>\ufb01 \uff21";
+  const std::string nfc = "\u00e9 \u1ea1\u0307 \ud55c \u00c5<|im_start|>\ufb01 \uff21";
+  const std::string nfd = "e\u0301 a\u0323\u0307 \u1112\u1161\u11ab A\u030a<|im_start|>\ufb01 \uff21";
+  const std::string nfkc = "\u00e9 \u1ea1\u0307 \ud55c \u00c5<|im_start|>fi A";
+  const std::string nfkd = "e\u0301 a\u0323\u0307 \u1112\u1161\u11ab A\u030a<|im_start|>fi A";
+  EXPECT_EQ(with({{"type", "NFC"}}).encode(text), plain.encode(nfc));
+  EXPECT_EQ(with({{"type", "NFD"}}).encode(text), plain.encode(nfd));
+  EXPECT_EQ(with({{"type", "NFKC"}}).encode(text), plain.encode(nfkc));
+  EXPECT_EQ(with({{"type", "NFKD"}}).encode(text), plain.encode(nfkd));
+  EXPECT_EQ(with({{"type", "Sequence"}, {"normalizers", {{{"type", "NFKC"}}}}}).encode(text), plain.encode(nfkc));
+  TextMarks marks;
+  marks.add(1, text.size());
+  EXPECT_EQ(with({{"type", "NFC"}}).encode(text, marks), plain.encode("e\u0301" + nfc.substr(2), [&] {
+    TextMarks all;
+    all.add(1, 1 + nfc.size());
+    return all;
+  }()));
+}
+
 TEST_F(TokenizerJson, NamesWhatItDoesNotDo) {
-  EXPECT_EQ(error_with("/normalizer", {{"type", "NFC"}}),
-            "normalizer is an object of type 'NFC', expected null: it is not supported; set it to null if it is not "
-            "needed");
+  EXPECT_EQ(
+      error_with("/normalizer", {{"type", "Lowercase"}}),
+      "normalizer is an object of type 'Lowercase', expected null, NFC, NFD, NFKC, NFKD or a Sequence of one of these");
   EXPECT_EQ(error_with("/pre_tokenizer", {{"type", "Metaspace"}}),
             "pre_tokenizer is an object of type 'Metaspace', expected an object of type 'ByteLevel': no other is "
             "supported");

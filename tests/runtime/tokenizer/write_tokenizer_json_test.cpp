@@ -43,6 +43,7 @@ TEST(WriteTokenizerJson, IsReadAsTheDataItWasWrittenFrom) {
 TEST(WriteTokenizerJson, KeepsWhatMiniMindsTokenizersDoNotUse) {
   TokenizerData data = read_tokenizer(own_tokenizer);
   data.unk_token = "!";
+  data.normal_form = NormalForm::nfkd;
   data.fuse_unk = data.ignore_merges = data.add_prefix_space = true;
   data.use_regex = false;
   data.bos_token.reset();

@@ -298,6 +298,18 @@ TEST_F(ApiTest, GivesTheLogProbabilitiesOfAChat) {
   EXPECT_EQ(content, choice["logprobs"]["content"]);
 }
 
+TEST_F(ApiTest, SchemasHaveIntegersOfMoreThan64BitsAndNothingElse) {
+  const std::string number = "-123456789012345678901234567890";
+  const auto text = [&](const std::string& member) {
+    const auto answer = post("/v1/completions", R"({"prompt": "江", "max_tokens": 60, )" + member + "}");
+    EXPECT_TRUE(answer->wait());
+    return answer->status() == 200 ? answer->json()["choices"][0]["text"] : answer->json()["error"]["message"];
+  };
+  EXPECT_EQ(text(R"("guided_json": {"const": )" + number + "}"), number);
+  EXPECT_EQ(text(R"("structured_outputs": {"json": {"enum": [)" + number + "]}}"), number);
+  EXPECT_EQ(text(R"("seed": )" + number), "the body: the integer " + number + " does not fit in 64 bits");
+}
+
 TEST_F(ApiTest, ForcesACallThatIsValid) {
   const Json tools = Json::parse(R"([
       {"type": "function", "function": {"name": "weather", "parameters": {"type": "object",
