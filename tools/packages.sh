@@ -33,6 +33,7 @@ debootstrap debootstrap command debootstrap
 lintian lintian command lintian
 golang-go Go command go
 nginx-light nginx command nginx
+nodejs Node.js command node
 python3 Python command python3
 python3-venv venv-and-ensurepip-of-Python module ensurepip
 "

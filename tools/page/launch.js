@@ -16,8 +16,8 @@ export function startWorker() {
   worker.postMessage({action: 'start'});
 }
 
-// Each piece is followed by a script that calls this.
-globalThis.takePiece = () => sendPiece(document.currentScript.previousElementSibling);
+// Each piece is followed by a script that calls this. Between both, the page may have put elements of its own.
+globalThis.takePiece = () => sendPiece([...document.querySelectorAll('[data-program], [data-model]')].at(-1));
 const sendPiece = ({dataset: {model: name}, textContent: text}) => current.worker.postMessage({action: 'piece', name, text});
 
 // The page itself starts when all is read, or soon if that takes longer, as from a host: the worker has its pieces first.

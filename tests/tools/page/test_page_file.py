@@ -5,6 +5,7 @@ import functools
 import http.server
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -21,7 +22,7 @@ from test_page import POEM_QUESTION, PageTest  # noqa: E402
 
 PAGE = pathlib.Path(os.environ.get('PAGE', ROOT / 'build/release/page')).resolve()
 PROGRAM = os.environ.get('MINIMIND_PROGRAM', ROOT / 'minimind')
-POEM = r'^[\u4e00-\u9fff，。！？、\n ]{20,}$'
+POEM = r'^[\u4e00-\u9fff，。！？、\n ]{10,}$'
 
 
 class FileTest(PageTest):
@@ -242,8 +243,11 @@ class TruncatedTest(FileTest):
 class HostTest(FileTest):
     """The same file on a host that only sends files."""
 
+    def handler(self):
+        return QuietHandler
+
     def start_server(self):
-        handler = functools.partial(QuietHandler, directory=PAGE)
+        handler = functools.partial(self.handler(), directory=PAGE)
         server = http.server.ThreadingHTTPServer(('127.0.0.1', 0), handler)
         threading.Thread(target=server.serve_forever, daemon=True).start()
         self.addCleanup(server.server_close)
@@ -263,6 +267,25 @@ class HostTest(FileTest):
 class QuietHandler(http.server.SimpleHTTPRequestHandler):
     def log_message(self, *_):
         pass
+
+
+class SlowHandler(QuietHandler):
+    # Ends each part within a piece, or between one and the script that follows it.
+    def copyfile(self, source, outputfile):
+        for part in re.split(rb'(?<=</script>)(?=<script>takePiece)', source.read()):
+            outputfile.write(part)
+            time.sleep(0.05)
+
+
+class SlowHostTest(HostTest):
+    """The page itself starts before it has all pieces."""
+
+    def handler(self):
+        return SlowHandler
+
+    def load(self):
+        self.browser.get(self.server.address)
+        self.wait(lambda: self.all('.answer') and self.idle(), 60)
 
 
 class ChineseFileTest(FileTest):
@@ -286,6 +309,7 @@ def load_tests(loader, tests, pattern):
     suite.addTest(ExportedTest('test_model_inside_is_the_users'))
     suite.addTest(TruncatedTest('test_it_is_said'))
     suite.addTest(HostTest('test_poem_is_written_at_once'))
+    suite.addTest(SlowHostTest('test_poem_is_written_at_once'))
     return suite
 
 
