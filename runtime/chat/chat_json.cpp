@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "weights/base/text.h"
+#include "weights/io/number_text.h"
 
 namespace minimind {
 namespace {
@@ -175,7 +176,7 @@ ChatJson parse_chat_json(std::string_view text, const std::string& source, std::
   }
   JsonCheck check(source, !large);
   ChatJson::sax_parse(text.begin(), text.end(), &check);
-  return parse_json<ChatJson>(text, source, max_depth, "a JSON text", large.value_or(LargeIntegers::kept));
+  return parse_json<ChatJson>(text, source, max_depth, "a JSON text", large != LargeIntegers::rounded);
 }
 
 std::string_view kind_of(const ChatJson& value) {

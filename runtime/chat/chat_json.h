@@ -28,6 +28,9 @@ class LargeInteger : public Error {
   std::string field_;
 };
 
+// What becomes of integers of more than 64 bits: doubles, or what number_text() takes.
+enum class LargeIntegers : std::uint8_t { rounded, kept };
+
 // Parses a JSON text; of a repeated key the last value is kept. Throws Error, which starts with `source`, if the text
 // is not JSON, is longer than max_chat_json_size or is nested over 150 deep. Without `large`, integers of more than 64
 // bits are kept in the fields of requests that have schemas, and others throw LargeInteger.

@@ -1119,7 +1119,7 @@ constexpr int max_file_depth = 100;
 SchemaJson read_schema_file(const std::string& path) {
   const std::string text = read_text_or_pipe(path, max_schema_size);
   check_not_mistaken(text, text.size(), path);
-  return parse_json<SchemaJson>(text, path, max_file_depth, "a JSON Schema", LargeIntegers::kept);
+  return parse_json<SchemaJson>(text, path, max_file_depth, "a JSON Schema", true);
 }
 
 }  // namespace

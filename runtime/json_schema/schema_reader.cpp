@@ -9,6 +9,7 @@
 #include "runtime/json_schema/pattern.h"
 #include "weights/base/text.h"
 #include "weights/io/json_fields.h"
+#include "weights/io/number_text.h"
 
 namespace minimind {
 namespace {

@@ -219,11 +219,10 @@ JsonFields byte_level(const JsonFields& file, const std::string& source, std::st
 
 // A normal form, or a Sequence of one or none.
 void read_normalizer(const JsonFields& file, TokenizerData& data) {
-  const Json no_normalizers{{"type", "Sequence"}, {"normalizers", Json::array()}};
   Json normalizer = file.get("normalizer");
-  if (normalizer.is_null() || normalizer == no_normalizers) return;
-  if (normalizer.is_object() && normalizer.value("normalizers", Json()).size() == 1)
-    normalizer = normalizer["normalizers"].front();
+  const Json parts = normalizer.is_object() ? normalizer.value("normalizers", Json()) : Json();
+  if (normalizer.is_null() || parts == Json::array()) return;
+  if (parts.is_array() && parts.size() == 1) normalizer = parts.front();
   const bool has_type =
       normalizer.is_object() && normalizer.size() == 1 && normalizer.value("type", Json()).is_string();
   if (has_type) data.normal_form = normal_form_of(normalizer["type"].get<std::string>());

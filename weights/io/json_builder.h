@@ -53,8 +53,7 @@ class JsonBuilder : public nlohmann::json_sax<Json> {
   bool number_unsigned(std::uint64_t value) override { return put(value); }
   bool number_float(double value, const std::string& text) override {
     const bool is_large_integer = text.find_first_of(".eE") == std::string::npos;
-    if (!limits_.keeps_large || !is_large_integer) return put(value);
-    return put(Json::binary({text.begin(), text.end()}));
+    return put(limits_.keeps_large && is_large_integer ? Json::binary({text.begin(), text.end()}) : Json(value));
   }
   bool string(std::string& value) override {
     take_memory(size_of(value));

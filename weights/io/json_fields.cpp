@@ -48,19 +48,12 @@ Json require_object(Json json, const std::string& source) {
 
 template <class Json>
 Json parse_json(std::string_view text, const std::string& source, int most_levels, std::string_view wanted,
-                LargeIntegers large) {
-  return JsonBuilder<Json>(text, source, {most_levels, most_memory(text), wanted, true, large == LargeIntegers::kept})
-      .build();
+                bool keeps_large) {
+  return JsonBuilder<Json>(text, source, {most_levels, most_memory(text), wanted, true, keeps_large}).build();
 }
 
-template Json parse_json(std::string_view, const std::string&, int, std::string_view, LargeIntegers);
-template nlohmann::ordered_json parse_json(std::string_view, const std::string&, int, std::string_view, LargeIntegers);
-
-std::optional<std::string> number_text(const nlohmann::ordered_json& value) {
-  if (value.is_number()) return dump_json(value);
-  if (!value.is_binary()) return std::nullopt;
-  return std::string(value.get_binary().begin(), value.get_binary().end());
-}
+template Json parse_json(std::string_view, const std::string&, int, std::string_view, bool);
+template nlohmann::ordered_json parse_json(std::string_view, const std::string&, int, std::string_view, bool);
 
 void read_json_members(std::string_view text, const std::string& source, int most_levels,
                        const std::function<void(const std::string& name, const Json& value)>& use) {

@@ -13,20 +13,14 @@
 
 namespace minimind {
 
-// What becomes of integers of more than 64 bits: a double, or a binary value, which JSON does not have, of their
-// digits.
-enum class LargeIntegers : std::uint8_t { rounded, kept };
-
 // Parses `text` as nlohmann::json or nlohmann::ordered_json, in time linear in its size; of a repeated key the last
 // value is kept. Throws Error, starting with `source`, if `text` is not JSON or is nested over `most_levels` deep: the
 // parser does not recurse, but printing, comparing and copying its values does. Throws Error, too, if the values would
 // take more memory than 64 MiB and four times the text. The message names `wanted`, such as "a JSON object".
+// Integers of more than 64 bits are doubles, or binary values of their digits, see number_text.h.
 template <class Json>
 Json parse_json(std::string_view text, const std::string& source, int most_levels, std::string_view wanted,
-                LargeIntegers large = LargeIntegers::rounded);
-
-// Returns a number as JSON has it; std::nullopt for another value.
-std::optional<std::string> number_text(const nlohmann::ordered_json& value);
+                bool keeps_large = false);
 
 // Parses an object in the same way, and calls use(name, value) with each member instead of keeping it; the same name
 // may come again. A key that is repeated inside of a member throws Error.
