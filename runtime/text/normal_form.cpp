@@ -1,14 +1,35 @@
 #include "runtime/text/normal_form.h"
 
+#include <fmt/core.h>
 #include <utf8proc.h>
 
 #include <algorithm>
 #include <cstdlib>
 #include <memory>
 
+#include "runtime/text/utf8.h"
 #include "weights/base/error.h"
 
 namespace minimind {
+namespace {
+
+// utf8proc brings marks in a row into order by exchanging neighbours, in time quadratic in their number. Unicode's
+// stream-safe texts have at most 30.
+constexpr std::size_t most_marks = 128;
+
+void check_marks(std::string_view text, NormalForm form) {
+  for (std::size_t marks = 0; !text.empty();) {
+    const Utf8Char next = first_utf8(text);
+    text.remove_prefix(next.size);
+    const utf8proc_category_t category = utf8proc_category(static_cast<utf8proc_int32_t>(next.code_point));
+    marks = category >= UTF8PROC_CATEGORY_MN && category <= UTF8PROC_CATEGORY_ME ? marks + 1 : 0;
+    if (marks <= most_marks) continue;
+    throw Error(fmt::format("the text has over {} combining marks in a row, expected at most {} for {}, the normalizer",
+                            most_marks, most_marks, name_of(form)));
+  }
+}
+
+}  // namespace
 
 std::optional<NormalForm> normal_form_of(std::string_view name) {
   const auto* const found = std::find(normal_form_names.begin(), normal_form_names.end(), name);
@@ -17,6 +38,7 @@ std::optional<NormalForm> normal_form_of(std::string_view name) {
 }
 
 std::string normalized(std::string_view text, NormalForm form) {
+  check_marks(text, form);
   const bool composed = form == NormalForm::nfc || form == NormalForm::nfkc;
   const int options = UTF8PROC_STABLE | (composed ? UTF8PROC_COMPOSE : UTF8PROC_DECOMPOSE) |
                       (form >= NormalForm::nfkc ? UTF8PROC_COMPAT : 0);

@@ -17,7 +17,8 @@ constexpr std::string_view name_of(NormalForm form) {
 }
 std::optional<NormalForm> normal_form_of(std::string_view name);
 
-// Brings valid UTF-8 into a form. Throws Error in a program that has no tables for it, such as the core.
+// Brings valid UTF-8 into a form. Throws Error for over 128 combining marks in a row, and in a program that has no
+// tables for it, such as the core.
 std::string normalized(std::string_view text, NormalForm form);
 
 }  // namespace minimind

@@ -219,13 +219,14 @@ JsonFields byte_level(const JsonFields& file, const std::string& source, std::st
 
 // A normal form, or a Sequence of one or none.
 void read_normalizer(const JsonFields& file, TokenizerData& data) {
-  Json normalizer = file.get("normalizer");
-  const Json parts = normalizer.is_object() ? normalizer.value("normalizers", Json()) : Json();
-  if (normalizer.is_null() || parts == Json::array()) return;
-  if (parts.is_array() && parts.size() == 1) normalizer = parts.front();
-  const bool has_type =
-      normalizer.is_object() && normalizer.size() == 1 && normalizer.value("type", Json()).is_string();
-  if (has_type) data.normal_form = normal_form_of(normalizer["type"].get<std::string>());
+  const Json& normalizer = file.get("normalizer");
+  const Json no_parts{{"type", "Sequence"}, {"normalizers", Json::array()}};
+  if (normalizer.is_null() || normalizer == no_parts) return;
+  for (const std::string_view name : normal_form_names) {
+    const Json form{{"type", name}};
+    if (normalizer == form || normalizer == Json{{"type", "Sequence"}, {"normalizers", Json::array({form})}})
+      data.normal_form = normal_form_of(name);
+  }
   if (!data.normal_form) file.fail("normalizer", "null, NFC, NFD, NFKC, NFKD or a Sequence of one of these");
 }
 

@@ -397,6 +397,19 @@ TEST_F(TokenizerJson, ReadsTheTemplatesNextToIt) {
   }
 }
 
+TEST_F(TokenizerJson, MarksInARowAreLimitedIfTheyAreBroughtIntoOrder) {
+  Json json = json_;
+  json["normalizer"] = {{"type", "NFC"}};
+  write("normal.json", json.dump());
+  const Tokenizer tokenizer(read_tokenizer_json((folder_ / "normal.json").string()));
+  std::string text = "a";
+  for (int i = 0; i < 64; ++i) text += "\u0301\u0323";
+  EXPECT_GT(tokenizer.encode(text + "b").size(), 0u);
+  EXPECT_THROW(tokenizer.encode(text + "\u0301"), Error);
+  EXPECT_TRUE(error_with("/normalizer", {{"type", "Other"}, {"normalizers", Json::array()}})
+                  .starts_with("normalizer is an object of type 'Other', expected null, NFC"));
+}
+
 TEST_F(TokenizerJson, RejectsWhatIsRepeated) {
   const std::string text = json_.dump();
   const std::size_t vocab = text.find(R"("vocab":{)"), first = vocab + 9;
