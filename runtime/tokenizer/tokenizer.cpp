@@ -77,25 +77,6 @@ std::vector<BpeMerge> find_merges(const TokenizerData& data, const Vocabulary& v
   return merges;
 }
 
-// Brings a text that is at `offset` of the marked one into a form, its marked parts for themselves.
-std::pair<std::string, TextMarks> normalized_parts(std::string_view text, const TextMarks& marks, std::size_t offset,
-                                                   NormalForm form) {
-  std::pair<std::string, TextMarks> result;
-  std::size_t at = 0;
-  const auto take = [&](std::size_t end) {
-    end = std::clamp(std::max(end, offset) - offset, at, text.size());
-    result.first += normalized(text.substr(at, end - at), form);
-    at = end;
-    return result.first.size();
-  };
-  for (const TextMarks::Range& range : marks.ranges()) {
-    const std::size_t begin = take(range.begin);
-    if (const std::size_t end = take(range.end); end > begin) result.second.add(begin, end);
-  }
-  take(offset + text.size());
-  return result;
-}
-
 }  // namespace
 
 Tokenizer::Tokenizer(const TokenizerData& data)

@@ -10,7 +10,6 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/text/normal_form.h"
 #include "runtime/text/text_marks.h"
 
 namespace minimind {
@@ -65,6 +64,25 @@ class AddedTokenSplitter {
   std::vector<Node> nodes_;               // by depth, the root first
   std::array<bool, 256> ends_a_token_{};  // by last byte
 };
+
+// Unicode's normal forms, under the names that tokenizers have for them.
+enum class NormalForm : std::uint8_t { nfc, nfd, nfkc, nfkd };
+inline constexpr std::array<std::string_view, 4> normal_form_names = {"NFC", "NFD", "NFKC", "NFKD"};
+
+constexpr std::string_view name_of(NormalForm form) {
+  return normal_form_names[static_cast<std::size_t>(form)];
+}
+constexpr std::optional<NormalForm> normal_form_of(std::string_view name) {
+  for (std::size_t i = 0; i < normal_form_names.size(); ++i) {
+    if (name == normal_form_names[i]) return static_cast<NormalForm>(i);
+  }
+  return std::nullopt;
+}
+
+// Brings valid UTF-8 that is at `offset` of the marked text into a form, its marked parts for themselves. Throws Error
+// for over 128 combining marks in a row, and in a program that has no tables for it, such as the core.
+std::pair<std::string, TextMarks> normalized_parts(std::string_view text, const TextMarks& marks, std::size_t offset,
+                                                   NormalForm form);
 
 // A byte-level BPE tokenizer as its file states it; Tokenizer checks it. Tokens and merges are in the byte-level
 // spelling (vocabulary.h), added tokens are plain.

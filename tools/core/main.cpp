@@ -30,7 +30,7 @@
 
 namespace minimind {
 
-// What the program has: q8_0, f32, f16 and bf16 are always there, DRY is not.
+// What the program has: q8_0, f32, f16 and bf16 are always there, DRY and normal forms are not.
 std::optional<BlockFormat> more_block_format(DType) {
   return std::nullopt;
 }
@@ -38,6 +38,10 @@ constinit const std::span<const MatrixFormat> more_matrix_formats{};
 const std::span<const kernels::InstructionSet> kernels::instruction_sets = plain_instruction_sets;
 std::unique_ptr<TextPenalties> make_dry(const DryOptions&, const Tokenizer*, std::size_t) {
   throw UsageError("dry_multiplier is over 0, expected 0: this program has no DRY");
+}
+std::pair<std::string, TextMarks> normalized_parts(std::string_view, const TextMarks&, std::size_t, NormalForm form) {
+  throw Error(
+      fmt::format("the tokenizer's normalizer is {}, expected none: this program has no such tables", name_of(form)));
 }
 
 namespace {

@@ -1,5 +1,3 @@
-#include "runtime/text/normal_form.h"
-
 #include <fmt/core.h>
 #include <utf8proc.h>
 
@@ -8,6 +6,7 @@
 #include <memory>
 
 #include "runtime/text/utf8.h"
+#include "runtime/tokenizer/tokenizer_data.h"
 #include "weights/base/error.h"
 
 namespace minimind {
@@ -29,14 +28,6 @@ void check_marks(std::string_view text, NormalForm form) {
   }
 }
 
-}  // namespace
-
-std::optional<NormalForm> normal_form_of(std::string_view name) {
-  const auto* const found = std::find(normal_form_names.begin(), normal_form_names.end(), name);
-  if (found == normal_form_names.end()) return std::nullopt;
-  return static_cast<NormalForm>(found - normal_form_names.begin());
-}
-
 std::string normalized(std::string_view text, NormalForm form) {
   check_marks(text, form);
   const bool composed = form == NormalForm::nfc || form == NormalForm::nfkc;
@@ -49,6 +40,26 @@ std::string normalized(std::string_view text, NormalForm form) {
   const std::unique_ptr<utf8proc_uint8_t, decltype(&std::free)> owner(bytes, &std::free);
   if (size < 0) throw Error("texts cannot be brought into a normal form of Unicode here; use the whole program");
   return {reinterpret_cast<const char*>(bytes), static_cast<std::size_t>(size)};
+}
+
+}  // namespace
+
+std::pair<std::string, TextMarks> normalized_parts(std::string_view text, const TextMarks& marks, std::size_t offset,
+                                                   NormalForm form) {
+  std::pair<std::string, TextMarks> result;
+  std::size_t at = 0;
+  const auto take = [&](std::size_t end) {
+    end = std::clamp(std::max(end, offset) - offset, at, text.size());
+    result.first += normalized(text.substr(at, end - at), form);
+    at = end;
+    return result.first.size();
+  };
+  for (const TextMarks::Range& range : marks.ranges()) {
+    const std::size_t begin = take(range.begin);
+    if (const std::size_t end = take(range.end); end > begin) result.second.add(begin, end);
+  }
+  take(offset + text.size());
+  return result;
 }
 
 }  // namespace minimind
