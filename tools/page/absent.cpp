@@ -1,5 +1,6 @@
 // What the page has not, of what the sources of the program call: a bundled model within the program, texts of the
-// command line in Chinese, terminals, several cores, and pages that take no memory before they are touched.
+// command line in Chinese, terminals, several cores, Unicode's normal forms, and pages that take no memory before they
+// are touched.
 
 #if defined(__wasm__)
 
@@ -11,12 +12,19 @@
 #include <cstdlib>
 #include <span>
 
+#include "runtime/tokenizer/tokenizer_data.h"
 #include "tools/terminal/language.h"
+#include "weights/base/error.h"
 
 namespace minimind {
 
 std::span<const Translation> translations() {
   return {};
+}
+
+std::pair<std::string, TextMarks> normalized_parts(std::string_view, const TextMarks&, std::size_t, NormalForm form) {
+  throw Error("the tokenizer's normalizer is " + std::string(name_of(form)) +
+              ", expected none: the page has no such tables");
 }
 
 }  // namespace minimind
