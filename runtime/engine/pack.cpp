@@ -59,12 +59,12 @@ void pack_rows(const StoredTensor& tensor, std::size_t first_row, std::size_t la
                std::vector<std::byte>& buffer) {
   const MatrixFormat& format = matrix.format();
   const std::size_t cols = tensor.shape[1], row_size = row_bytes(tensor.dtype, cols);
-  const std::size_t panels_per_read = std::max<std::size_t>(1, bytes_per_read / (panel_rows * row_size));
+  const std::size_t panel_size = std::max<std::size_t>(1, panel_rows * row_size);
+  const std::size_t rows_per_read = panel_rows * std::max<std::size_t>(1, bytes_per_read / panel_size);
   const std::byte* source = nullptr;
   for (std::size_t row = first_row; row < last_row; row += panel_rows, source += panel_rows * row_size) {
-    if ((row - first_row) / panel_rows % panels_per_read == 0) {
-      const std::size_t read = std::min(panels_per_read * panel_rows, last_row - row);
-      source = tensor.data.read(row * row_size, read * row_size, buffer);
+    if ((row - first_row) % rows_per_read == 0) {
+      source = tensor.data.read(row * row_size, std::min(rows_per_read, last_row - row) * row_size, buffer);
     }
     std::byte* const out = matrix.panel(row / panel_rows);
     const std::size_t rows = std::min(panel_rows, last_row - row);

@@ -33,6 +33,15 @@ AutomatonId Automata::add(Automaton automaton) {
   return static_cast<AutomatonId>(automata_.size() - 1);
 }
 
+std::optional<AutomatonId> Automata::multiples(const Decimal& divisor) {
+  const std::pair key(divisor.digits, divisor.exponent);
+  const auto known = multiples_.find(key);
+  if (known != multiples_.end()) return known->second;
+  std::optional<AutomatonId> id;
+  if (auto automaton = multiples_of(divisor)) id = add(std::move(*automaton));
+  return multiples_[key] = id;
+}
+
 AutomatonId Automata::both(AutomatonId a, AutomatonId b) {
   if (a == b) return a;
   return cached(fmt::format("& {} {}", std::min(a, b), std::max(a, b)), [&] { return automata_[a] & automata_[b]; });
@@ -315,9 +324,9 @@ void SchemaNodes::negate_values(NodeId id, std::vector<NodeId>& result) {
   }
   std::vector<AutomatonId> numbers = node.numbers;
   for (const Decimal& divisor : node.divisors) {
-    auto multiples = multiples_of(divisor);
+    const auto multiples = automata_.multiples(divisor);
     if (!multiples) fail(id, "a multipleOf over 5000 is not supported where it must not hold");
-    numbers.push_back(automata_.add(std::move(*multiples)));
+    numbers.push_back(*multiples);
   }
   for (const AutomatonId automaton : numbers) {
     // Texts with an exponent may spell a number of the set in a way that the set does not have.

@@ -66,6 +66,8 @@ class Automata {
     if (known != by_key_.end()) return known->second;
     return by_key_[key] = add(make());
   }
+  // That of multiples_of(), made once; std::nullopt if there is none.
+  std::optional<AutomatonId> multiples(const Decimal& divisor);
   AutomatonId both(AutomatonId a, AutomatonId b);
   AutomatonId either(AutomatonId a, AutomatonId b);
   AutomatonId any_of(std::vector<AutomatonId> automata);  // at least one
@@ -104,7 +106,8 @@ class Automata {
   };
   std::map<std::pair<bool, std::vector<PlaceEdge>>, Place> known_places_;  // by whether they accept, and their edges
   std::map<std::string, AutomatonId> by_key_;
-  std::size_t states_ = 0;  // of all
+  std::map<std::pair<std::string, int>, std::optional<AutomatonId>> multiples_;  // by digits and exponent
+  std::size_t states_ = 0;                                                       // of all
 };
 
 // One schema: conditions that must all hold. Conditions about one type of value say nothing about other types.

@@ -606,7 +606,7 @@ std::pair<std::optional<Decimal>, bool> SchemaShapes::divisor_of(const std::vect
     for (const Decimal& its : nodes_[id].divisors) {
       divisor = divisor ? least_common_multiple(*divisor, its) : its;
       if (!divisor) nodes_.fail(id, "the multiples of several numbers are not supported together, expected one");
-      has_automata = has_automata && multiples_of(its).has_value();
+      has_automata = has_automata && automata().multiples(its);
     }
   }
   return {divisor, has_automata};
@@ -621,8 +621,7 @@ ShapeCases::OfMultiples SchemaShapes::number_of(const std::vector<NodeId>& branc
     const SchemaNode& node = nodes_[id];
     for (const Decimal& its : node.divisors) {
       if (!has_automata) break;
-      const std::string key = "multiples " + its.digits + "e" + std::to_string(its.exponent);
-      parts.push_back(automata().cached(key, [&] { return *multiples_of(its); }));
+      parts.push_back(*automata().multiples(its));
     }
     whole = whole || node.whole;
     fraction = fraction || node.fraction;

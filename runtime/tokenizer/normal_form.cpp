@@ -38,7 +38,8 @@ std::string normalized(std::string_view text, NormalForm form) {
       utf8proc_map(reinterpret_cast<const utf8proc_uint8_t*>(text.data()), static_cast<utf8proc_ssize_t>(text.size()),
                    &bytes, static_cast<utf8proc_option_t>(options));
   const std::unique_ptr<utf8proc_uint8_t, decltype(&std::free)> owner(bytes, &std::free);
-  if (size < 0) throw Error("texts cannot be brought into a normal form of Unicode here; use the whole program");
+  if (size < 0)
+    throw Error(fmt::format("the text cannot be brought into {}: {}", name_of(form), utf8proc_errmsg(size)));
   return {reinterpret_cast<const char*>(bytes), static_cast<std::size_t>(size)};
 }
 

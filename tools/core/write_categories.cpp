@@ -27,11 +27,6 @@ extern "C" utf8proc_category_t utf8proc_category(utf8proc_int32_t c) {
       std::upper_bound(std::begin(changes), std::end(changes), static_cast<utf8proc_uint32_t>(c) << 5 | 31);
   return static_cast<utf8proc_category_t>(*std::prev(next) & 31);
 }
-
-// Normal forms are left out: their tables are as large.
-extern "C" utf8proc_ssize_t utf8proc_map(const utf8proc_uint8_t*, utf8proc_ssize_t, utf8proc_uint8_t**, utf8proc_option_t) {
-  return UTF8PROC_ERROR_INVALIDOPTS;
-}
 )";
 
 }  // namespace
