@@ -24,12 +24,12 @@ OPTIMIZE ?= -O2
 # The machine that the program is for. For another one than this, SYSROOT has include/ and lib/ with headers and static libraries.
 MACHINE ?= $(shell uname -m)
 SYSROOT ?=
-# linux, windows or macos: see tools/windows/README.md and tools/macos/README.md.
+# linux, windows, macos or android: see tools/windows/README.md, tools/macos/README.md and tools/release.sh.
 SYSTEM ?= linux
 # Those of the flags in $(1) that the compiler knows, and the C library: it warns of a level of _FORTIFY_SOURCE that it lacks. zig is
 # not asked: it would write its answer here.
 FEATURES := $(if $(filter linux,$(SYSTEM)),features.h,stddef.h)
-known_flags = $(foreach flag,$(if $(filter macos,$(SYSTEM)),,$(1)),$(shell $(CXX) -Werror -O2 -U_FORTIFY_SOURCE -include $(FEATURES) $(flag) -x c++ -c /dev/null \
+known_flags = $(foreach flag,$(if $(filter macos android,$(SYSTEM)),,$(1)),$(shell $(CXX) -Werror -O2 -U_FORTIFY_SOURCE -include $(FEATURES) $(flag) -x c++ -c /dev/null \
 	-o /dev/null 2> /dev/null && echo '$(flag)'))
 # Those that the linker knows, too.
 known_link_flags = $(foreach flag,$(1),$(shell $(CXX) -Werror -shared -nostdlib -Wl,--fatal-warnings $(flag) -x c++ /dev/null \
@@ -59,9 +59,10 @@ ifeq ($(SYSTEM),windows)
 CXXFLAGS += -fstack-protector-strong
 UNCHECKED := -fno-stack-protector
 HARDENED_LINK := -Wl,--dynamicbase,--high-entropy-va,--nxcompat
-else ifeq ($(SYSTEM),macos)
+else ifneq ($(filter macos android,$(SYSTEM)),)
 CXXFLAGS += -fvisibility=hidden -fstack-protector-strong -Wno-pass-failed
 UNCHECKED := -fno-stack-protector
+CXXFLAGS += $(if $(filter android,$(SYSTEM)),-fPIE -mbranch-protection=standard)
 else ifndef SANITIZE
 BRANCH_PROTECTION := $(call known_flags,-fcf-protection -mbranch-protection=standard)
 FORTIFY := $(firstword $(call known_flags,-D_FORTIFY_SOURCE=3 -D_FORTIFY_SOURCE=2))
@@ -79,6 +80,8 @@ SYSTEM_HEADERS := -isystem tools/windows/include -D_FILE_OFFSET_BITS=64 -D_POSIX
 	-DWIN32_LEAN_AND_MEAN -DNOMINMAX -DUTF8PROC_STATIC
 else ifeq ($(SYSTEM),macos)
 SYSTEM_HEADERS := -Itools/macos/include -DBOOST_ASIO_HAS_STD_INVOKE_RESULT
+else ifeq ($(SYSTEM),android)
+SYSTEM_HEADERS := -DBOOST_ASIO_HAS_STD_INVOKE_RESULT -DMINIMIND_WITHOUT_LANDLOCK
 endif
 CPPFLAGS := -I. $(SYSTEM_HEADERS) $(SYSROOT:%=-isystem %/include) -MMD -MP $(STATED) -DMINIMIND_SOURCE_DIR='"$(CURDIR)"'
 # The system's libraries may be of a later compiler than this one, whose C++ library they find when the program starts.
@@ -89,6 +92,7 @@ STATIC_PIE = -static-pie -s -Wl,--gc-sections $(call known_link_flags,$(PACK_ADD
 # Without the time of linking, two builds give the same bytes. Stacks are as large as those of Linux.
 PROGRAM_windows := -static -s -municode -Wl,--gc-sections -Wl,--no-insert-timestamp -Wl,--stack,8388608
 PROGRAM_macos := -s -Wl,-x,-dead_strip
+PROGRAM_android := -pie -s -Wl,--gc-sections -Wl,-z,relro,-z,now,-z,noexecstack
 PIE = $(or $(PROGRAM_$(SYSTEM)),$(if $(STATIC),$(STATIC_PIE),-pie))
 
 # Kernels are compiled once per instruction set of the machine's architecture; the program chooses at start.
@@ -96,8 +100,8 @@ ifeq ($(MACHINE),aarch64)
 ISAS := neon_dotprod_blocks neon_blocks neon_dotprod neon
 else
 ISAS := avx512vnni_blocks avxvnni_blocks avx2_blocks avx512vnni avxvnni avx512 avx2 sse2_blocks sse2 avx512bf16
-# GCC's tiles take steps of type long, which has 32 bits on Windows.
-ISAS += $(if $(filter-out windows,$(SYSTEM)),amxbf16 amxint8)
+# GCC's tiles take steps of type long, which has 32 bits on Windows. No Mac has tiles.
+ISAS += $(if $(filter linux,$(SYSTEM)),amxbf16 amxint8)
 endif
 ISA_FLAGS_avx2 := -mavx2 -mfma -mf16c
 ISA_FLAGS_avxvnni := $(ISA_FLAGS_avx2) -mavxvnni
@@ -110,8 +114,10 @@ ISA_FLAGS_amxbf16 := $(ISA_FLAGS_avx512bf16) -mamx-tile -mamx-bf16
 ISA_FLAGS_amxint8 := $(ISA_FLAGS_avx512vnni) -mamx-tile -mamx-int8
 # This system aligns stacks to 16 bytes, and GCC saves registers of 32 bytes there as if they were aligned to 32.
 ISA_FLAGS := $(if $(filter windows,$(SYSTEM)),-Wa$(comma)-muse-unaligned-vector-move)
-# Each of Apple's processors has the dot product.
-ISA_FLAGS_neon_dotprod := $(if $(filter linux,$(SYSTEM)),-march=armv8.2-a+dotprod)
+# Each of Apple's processors has the dot product. zig knows no architectures by their versions.
+ISA_FLAGS_neon_dotprod_linux := -march=armv8.2-a+dotprod
+ISA_FLAGS_neon_dotprod_android := -mcpu=generic+dotprod
+ISA_FLAGS_neon_dotprod = $(ISA_FLAGS_neon_dotprod_$(SYSTEM))
 
 # The rooms of the code, from tests/layers.txt: a new file needs no line here. Each room is compiled as one unit that includes
 # its .cpp files, because reading the headers takes longer than compiling the code; `make check-units` compiles each file by
@@ -136,7 +142,7 @@ ABI := $(shell sed -n 's/^\#define MINIMIND_ABI //p' runtime/api/minimind.h)
 LIBRARY := $(BUILD)/libminimind.so.$(ABI)
 TEST_OBJECTS := $(TEST_UNITS:%=$(BUILD)/%.o)
 
-.PHONY: all lib licences release test-release test-arm64 test-windows test-macos wheel test-python help demo poet test test-serve test-clients test-deploy check test-everything test-systems run-tests install install-program deb test-deb clean format sanitize sanitize-threads run-threaded-tests soak fuzz reference bench-peers packages test-packages check-format check-units tidy
+.PHONY: all lib licences release test-release test-arm64 test-windows test-macos test-android wheel test-python help demo poet test test-serve test-clients test-deploy check test-everything test-systems run-tests install install-program deb test-deb clean format sanitize sanitize-threads run-threaded-tests soak fuzz reference bench-peers packages test-packages check-format check-units tidy
 all: minimind
 
 help:
@@ -156,7 +162,8 @@ help:
 	@echo 'make test-release     the same, and check them'
 	@echo 'make test-arm64       compile the tests for 64-bit ARM, and run them under emulation'
 	@echo 'make test-windows     build the program for Windows, and test it under wine'
-	@echo 'make test-macos       build the program for macOS, and check its file'
+	@echo 'make test-android     build the program for Android, and test it under emulation'
+	@echo 'make test-macos       build the programs for macOS, and check their files'
 	@echo 'make install PREFIX=  install into PREFIX (default $(PREFIX)): bin/minimind, share/minimind, man pages, completions,'
 	@echo '                      lib/libminimind.so, include/minimind.h and lib/pkgconfig/minimind.pc'
 	@echo 'make deb              install debhelper if it is missing, and build a package of Debian, build/deb/*.deb'
@@ -202,7 +209,7 @@ $(LIBRARY): $(filter $(BUILD)/weights/% $(BUILD)/runtime/%,$(OBJECTS)) runtime/a
 	@ln -sfn $(notdir $@) $(@D)/libminimind.so
 
 # What people download: a file for each target, with all libraries and the bundled poet within it.
-RELEASE_TARGETS := linux-x86_64 linux-aarch64 windows-x86_64 macos-aarch64
+RELEASE_TARGETS := linux-x86_64 linux-aarch64 windows-x86_64 macos-aarch64 macos-x86_64 android-aarch64
 WINDOWS_PACKAGES := g++-mingw-w64-x86-64-posix
 RELEASE_PACKAGES = $(if $(filter linux-aarch64,$(RELEASE_TARGETS)),g++-aarch64-linux-gnu qemu-user) \
 	$(if $(filter windows-x86_64,$(RELEASE_TARGETS)),$(WINDOWS_PACKAGES))
@@ -213,7 +220,7 @@ build/zig/ziglang-0.17.1:
 	build/zig/bin/pip install -q $(subst -,==,$(@F))
 	touch $@
 
-release: minimind $(if $(filter macos-%,$(RELEASE_TARGETS)),build/zig/ziglang-0.17.1)
+release: minimind $(if $(filter macos-% android-%,$(RELEASE_TARGETS)),build/zig/ziglang-0.17.1)
 	$(if $(RELEASE_PACKAGES),$(call install_packages,$(RELEASE_PACKAGES)))
 	+LIBRARIES='$(BUILD_PACKAGES)' ZIG='$(ZIG)' tools/release.sh ./minimind $(VERSION) $(RELEASE_TARGETS)
 
@@ -231,8 +238,16 @@ test-windows: minimind
 
 # Nothing on Debian runs the program for macOS.
 test-macos: minimind
-	+@$(MAKE) --no-print-directory release RELEASE_TARGETS=macos-aarch64
-	python3 tests/macos.py build/release-files/minimind-$(VERSION)-macos-aarch64 build/zig/lib/python3*/site-packages/ziglang/lib/libc/darwin/libSystem.tbd
+	+@$(MAKE) --no-print-directory release RELEASE_TARGETS='macos-aarch64 macos-x86_64'
+	for file in build/release-files/minimind-$(VERSION)-macos-*; do \
+		python3 tests/macos.py $$file build/zig/lib/python3*/site-packages/ziglang/lib/libc/darwin/libSystem.tbd || exit 1; done
+
+# Under emulation.
+test-android: minimind
+	$(call install_packages,qemu-user binutils-aarch64-linux-gnu)
+	+@$(MAKE) --no-print-directory release RELEASE_TARGETS=android-aarch64
+	tests/hardening.sh build/release-files/minimind-$(VERSION)-android-aarch64
+	python3 tests/android.py build/release-files/minimind-$(VERSION)-android-aarch64
 
 test-release: release
 	tests/release.sh build/release-files
@@ -421,12 +436,12 @@ OPTIMIZE_KERNELS := -O3 $(call known_flags,-fno-tree-ter)
 # many lines or long files, or work on every token, get a little more than the others.
 READING_ROOMS := weights/io runtime/jinja runtime/json_schema runtime/tokenizer tools/serve
 QUICK_ROOMS := $(filter-out weights/tensor $(READING_ROOMS),$(filter tools tools/% weights/% runtime/chat,$(ROOMS)))
-$(READING_ROOMS:%=$(BUILD)/%.o): OPTIMIZE := $(if $(STATIC),-Os,-O1)
+$(READING_ROOMS:%=$(BUILD)/%.o): OPTIMIZE := $(if $(STATIC),-Oz,-O1)
 QUICK_OBJECTS := $(QUICK_ROOMS:%=$(BUILD)/%.o) $(TEST_OBJECTS)
-$(QUICK_OBJECTS): OPTIMIZE := $(if $(STATIC),-Os,-Og)
+$(QUICK_OBJECTS): OPTIMIZE := $(if $(STATIC),-Oz,-Og)
 # A file to download has those small, too, that do nothing for each token.
 ifdef STATIC
-$(BUILD)/runtime/calibrate.o $(BUILD)/runtime/llm.o: OPTIMIZE := -Os
+$(BUILD)/runtime/calibrate.o $(BUILD)/runtime/inside.o $(BUILD)/runtime/llm.o: OPTIMIZE := -Oz
 endif
 
 # Of the tests' own code only the use of memory is checked, without that of variables after their scope: the other checks would

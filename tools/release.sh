@@ -4,7 +4,8 @@
 # Builds one file for each target under build/release-files: the whole program with the bundled poet within it as q8_0, which needs
 # nothing but the system. Two builds of one commit with the same packages give the same bytes. Beside the files: SHA256SUMS, and the
 # licences and versions of the libraries that are within them: LIBRARIES names their packages. MINIMIND is the program for this
-# machine, which writes the poet. ZIG is the command of zig, whose compiler writes the file for macOS.
+# machine, which writes the poet. ZIG is the command of zig, whose compiler writes
+# the files for macOS and Android.
 set -eu
 
 program=$1
@@ -31,10 +32,12 @@ for target in "$@"; do
       compiler=x86_64-w64-mingw32-g++-posix system=windows suffix=.exe
       sysroot=$root/$work/sysroot-windows
       tools/sysroot_of_sources.sh "$sysroot" x86_64-w64-mingw32-gcc-posix x86_64-w64-mingw32-ar ;;
-    macos-aarch64)
-      compiler="$ZIG c++ -target aarch64-macos.11.0" system=macos
-      sysroot=$root/$work/sysroot-$target
-      tools/sysroot_of_sources.sh "$sysroot" "$ZIG cc -target aarch64-macos.11.0" "$ZIG ar" ;;
+    macos-aarch64 | macos-x86_64 | android-aarch64)
+      system=${target%-*} sysroot=$root/$work/sysroot-$target
+      # Android ends a program that calls what glibc calls at its start; musl, which is static here, does not.
+      case $system in macos) zig_target=${target#*-}-macos.11.0 ;; *) zig_target=aarch64-linux-musl ;; esac
+      compiler="$ZIG c++ -target $zig_target"
+      tools/sysroot_of_sources.sh "$sysroot" "$ZIG cc -target $zig_target" "$ZIG ar" ;;
     *) echo "release.sh: unknown target $target; see tools/release.sh" >&2; exit 2 ;;
   esac
   build=$work/$target

@@ -1,12 +1,12 @@
 #!/bin/sh
-# sysroot_of_sources.sh FOLDER COMPILER ARCHIVER: makes FOLDER, unless it is there, with what the program for a system without packages
-# of Debian is compiled and linked with besides that system's own: the headers of libraries that are the same on all systems; and zlib
-# and utf8proc, from the sources of Debian 12's packages.
+# sysroot_of_sources.sh FOLDER COMPILER ARCHIVER: makes FOLDER, unless it is there and newer than this file, with what the program
+# for a system without packages of Debian is compiled and linked with besides that system's own: the headers of libraries that are
+# the same on all systems; and zlib and utf8proc, from the sources of Debian 12's packages.
 set -eu
 
 folder=$1 compiler=$2 archiver=$3
 zlib=zlib-1.2.13.dfsg utf8proc=utf8proc-2.8.0
-[ -e "$folder/versions" ] && exit
+[ "$folder/versions" -nt "$0" ] && exit
 rm -rf "$folder"
 mkdir -p "$folder/include" "$folder/lib"
 cd "$folder"
@@ -28,10 +28,10 @@ library() {
   name=$1
   shift
   for source in "$@"; do
-    $compiler -O2 -w -DUTF8PROC_STATIC -Dfdopen=fdopen -c "$source" -o "lib/$(basename "$source" .c).o"
+    $compiler -O2 -fPIC -w -DUTF8PROC_STATIC -Dfdopen=fdopen -c "$source" -o "lib/$(basename "$source" .c).o"
     $archiver rcsD "lib/lib$name.a" "lib/$(basename "$source" .c).o"
   done
 }
 library utf8proc $utf8proc/utf8proc.c
-library z $zlib/adler32.c $zlib/crc32.c $zlib/deflate.c $zlib/inffast.c $zlib/inflate.c $zlib/inftrees.c $zlib/trees.c $zlib/zutil.c
+library z $zlib/adler32.c $zlib/compress.c $zlib/crc32.c $zlib/deflate.c $zlib/inffast.c $zlib/inflate.c $zlib/inftrees.c $zlib/trees.c $zlib/zutil.c
 printf '%s\n' $utf8proc $zlib > versions

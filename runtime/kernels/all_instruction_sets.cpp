@@ -24,16 +24,14 @@ Table with_blocks(Table table, const BlockProducts& blocks) {
 }
 
 #if defined(__x86_64__)
+// GCC does not compile tiles for Windows, and no Mac has them.
+#if defined(__linux__)
 // Asks Linux, once, for the 8 KB of tiles in the state of every thread.
 bool has_tiles() {
-#if defined(__linux__)
   if (!x86_features().amx_tile) return false;
   constexpr long request_permission = 0x1023, tile_data = 18;  // ARCH_REQ_XCOMP_PERM, XFEATURE_XTILEDATA
   static const bool permitted = syscall(SYS_arch_prctl, request_permission, tile_data) == 0;
   return permitted;
-#else
-  return false;
-#endif
 }
 
 bool has_amx() {
@@ -57,9 +55,12 @@ Table avx512_with_amx() {
   static const BlockProducts blocks = vnni_with_amx();
   return with_blocks(with_q8_0(avx512, amxint8.q8_0, "amxint8"), blocks);
 }
+#endif
 
 constexpr InstructionSet all_sets[] = {
+#if defined(__linux__)
     {avx512_with_amx, has_amx},
+#endif
     {[] { return with_blocks(with_q8_0(avx512, avx512vnni, "avx512vnni"), avx512vnni_blocks); },
      [] { return x86_features().avx512vnni; }},
     {[] { return with_blocks(with_q8_0(avx512, avx2.q8_0, "avx512"), avx2_blocks); },
@@ -90,7 +91,9 @@ Bf16List runnable_bf16() {
   Bf16List list{};
 #if defined(__x86_64__)
   if (!x86_features().avx512vnni || !x86_features().avx512bf16) return list;
+#if defined(__linux__)
   if (x86_features().amx_bf16 && has_tiles()) list.products[list.count++] = &amxbf16;
+#endif
   list.products[list.count++] = &avx512bf16;
 #endif
   return list;

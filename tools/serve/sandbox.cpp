@@ -15,7 +15,8 @@
 
 #include "weights/io/path.h"
 
-#if __has_include(<linux/landlock.h>) && defined(SYS_landlock_create_ruleset)
+// Android ends a program that asks for it.
+#if __has_include(<linux/landlock.h>) && defined(SYS_landlock_create_ruleset) && !defined(MINIMIND_WITHOUT_LANDLOCK)
 #include <linux/landlock.h>
 #define MINIMIND_HAS_LANDLOCK 1
 #endif
