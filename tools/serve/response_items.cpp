@@ -81,20 +81,26 @@ void ResponseItems::open(std::string_view type) {
 
 void ResponseItems::close(std::string_view status) {
   if (open_.empty()) return;
-  const bool is_thought = open_ == thought_type;
-  ChatJson done{{"text", text_}};
-  if (!is_thought) done["logprobs"] = logprobs_;
-  emit_(event(is_thought ? "response.reasoning_text.done" : "response.output_text.done", done));
-  emit_(event("response.content_part.done", {{"part", part()}}));
   ChatJson& item = items_.back();
-  item["content"].push_back(part());
+  if (open_ == call_type) {
+    emit_(event("response.function_call_arguments.done", {{"name", item["name"]}, {"arguments", text_}}, false));
+    item["arguments"] = text_;
+  } else {
+    const bool is_thought = open_ == thought_type;
+    ChatJson done{{"text", text_}};
+    if (!is_thought) done["logprobs"] = logprobs_;
+    emit_(event(is_thought ? "response.reasoning_text.done" : "response.output_text.done", done));
+    emit_(event("response.content_part.done", {{"part", part()}}));
+    item["content"].push_back(part());
+  }
   item["status"] = status;
   emit_({{"type", "response.output_item.done"}, {"output_index", items_.size() - 1}, {"item", item}});
   open_.clear();
 }
 
-void ResponseItems::add(const AnswerEvent& piece, ChatJson logprobs, bool is_cut) {
-  if (piece.kind == AnswerEvent::Kind::tool_call) return add_call(piece.call, is_cut ? "incomplete" : "completed");
+void ResponseItems::add(const AnswerEvent& piece, ChatJson logprobs) {
+  if (piece.kind == AnswerEvent::Kind::tool_call) return open_call(piece.call);
+  if (piece.kind == AnswerEvent::Kind::arguments) return add_arguments(piece.text);
   const bool is_thought = piece.kind == AnswerEvent::Kind::thought;
   open(is_thought ? thought_type : message_type);
   text_ += piece.text;
@@ -106,27 +112,28 @@ void ResponseItems::add(const AnswerEvent& piece, ChatJson logprobs, bool is_cut
   emit_(event(is_thought ? "response.reasoning_text.delta" : "response.output_text.delta", delta));
 }
 
-// The model's call comes as a whole.
-void ResponseItems::add_call(const ToolCall& call, std::string_view status) {
+void ResponseItems::open_call(const ToolCall& call) {
   close("completed");
+  open_ = call_type;
+  text_.clear();
   items_.push_back({{"type", call_type},
                     {"id", unique_id("fc_")},
                     {"call_id", unique_id("call_")},
                     {"name", call.name},
                     {"arguments", ""},
                     {"status", "in_progress"}});
-  ChatJson& item = items_.back();
-  emit_({{"type", "response.output_item.added"}, {"output_index", items_.size() - 1}, {"item", item}});
-  emit_(event("response.function_call_arguments.delta", {{"delta", call.arguments}}, false));
-  item["arguments"] = call.arguments;
-  item["status"] = status;
-  emit_(event("response.function_call_arguments.done", {{"name", call.name}, {"arguments", call.arguments}}, false));
-  emit_({{"type", "response.output_item.done"}, {"output_index", items_.size() - 1}, {"item", item}});
+  emit_({{"type", "response.output_item.added"}, {"output_index", items_.size() - 1}, {"item", items_.back()}});
+  if (!call.arguments.empty()) add_arguments(call.arguments);
 }
 
-void ResponseItems::finish(bool is_cut) {
+void ResponseItems::add_arguments(std::string_view text) {
+  text_ += text;
+  emit_(event("response.function_call_arguments.delta", {{"delta", text}}, false));
+}
+
+void ResponseItems::finish(bool is_cut, bool has_cut_call) {
   if (items_.empty()) open(message_type);
-  close(is_cut ? "incomplete" : "completed");
+  close((open_ == call_type ? has_cut_call : is_cut) ? "incomplete" : "completed");
 }
 
 ChatJson item_list(ChatJson items, const std::string& response_id, std::string_view query) {

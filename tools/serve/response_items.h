@@ -19,12 +19,12 @@ class ResponseItems {
   using Emit = std::function<void(ChatJson event)>;
   explicit ResponseItems(Emit emit) : emit_(std::move(emit)) {}
 
-  // Adds a piece of the answer. `logprobs` are those of its tokens, a list. `is_cut`: the piece is a call that is
-  // incomplete.
-  void add(const AnswerEvent& event, ChatJson logprobs, bool is_cut);
+  // Adds a piece of the answer. `logprobs` are those of its tokens, a list.
+  void add(const AnswerEvent& event, ChatJson logprobs);
 
-  // Ends the last item, and makes one of an answer without any. `is_cut`: the answer is incomplete.
-  void finish(bool is_cut);
+  // Ends the last item, and makes one of an answer without any. `is_cut`: the answer is incomplete; `has_cut_call`: its
+  // last call is.
+  void finish(bool is_cut, bool has_cut_call);
 
   // The items, after finish().
   const ChatJson& items() const { return items_; }
@@ -32,7 +32,8 @@ class ResponseItems {
  private:
   void open(std::string_view type);
   void close(std::string_view status);
-  void add_call(const ToolCall& call, std::string_view status);
+  void open_call(const ToolCall& call);
+  void add_arguments(std::string_view text);
   ChatJson part() const;
   ChatJson event(std::string_view type, const ChatJson& fields, bool of_part = true) const;
 

@@ -37,7 +37,7 @@ class ResponseAnswer {
 
   static void start(const std::shared_ptr<ResponseAnswer>& own, EngineThread& engine, const TakeSeeds& take_seeds) {
     own->task_ = std::make_shared<const TextTask>(task_of(own->model_, own->request_, take_seeds(1), own->now_));
-    own->reader_.emplace(own->model_, own->task_);
+    own->reader_.emplace(own->model_, own->task_, own->request_.stream);
     std::vector<TextJob> jobs;
     jobs.push_back({
         .task = own->task_,
@@ -87,13 +87,12 @@ class ResponseAnswer {
     add(reader_->push(piece, scores));
   }
 
-  // The scores are with the first event. `has_cut_call`: the last event is a call that is incomplete.
-  void add(const AnswerReader::Piece& piece, bool has_cut_call = false) {
+  // The scores are with the first event.
+  void add(const AnswerReader::Piece& piece) {
     std::span<const TokenScore> scores = piece.scores;
     for (const AnswerEvent& event : piece.events) {
       const bool has_scores = request_.text.logprobs && !scores.empty();
-      items_.add(event, has_scores ? reader_->logprobs(std::exchange(scores, {}))["content"] : ChatJson::array(),
-                 has_cut_call && &event == &piece.events.back());
+      items_.add(event, has_scores ? reader_->logprobs(std::exchange(scores, {}))["content"] : ChatJson::array());
     }
   }
 
@@ -101,11 +100,9 @@ class ResponseAnswer {
     if (answer_->gone()) return;
     if (error) return fail(response_error(request_error_of(error)));
     begin();
-    const AnswerReader::Piece rest = reader_->finish(generated);
-    const bool has_cut_call = reader_->has_cut_call();
-    add(rest, has_cut_call);
-    const bool is_cut = has_cut_call || generated.finish_reason == FinishReason::length;
-    items_.finish(is_cut);
+    add(reader_->finish(generated));
+    const bool is_cut = reader_->has_cut_call() || generated.finish_reason == FinishReason::length;
+    items_.finish(is_cut, reader_->has_cut_call());
     ChatJson whole = response(is_cut ? "incomplete" : "completed", usage_of(generated));
     if (is_cut) whole["incomplete_details"] = {{"reason", "max_output_tokens"}};
     if (request_.stores) store_->add(id_, {json_line(whole), request_.input});

@@ -10,6 +10,7 @@
 #include <future>
 #include <memory>
 #include <nlohmann/json.hpp>
+#include <numeric>
 #include <random>
 #include <set>
 #include <sstream>
@@ -683,7 +684,20 @@ TEST_F(ApiTest, AResponseCallsFunctionsAndKeepsToAFormat) {
     const Json& call = response["output"][0];
     EXPECT_EQ(call["type"], "function_call");
     EXPECT_EQ(call["name"], "weather");
+    EXPECT_EQ(call["status"], "completed");
     EXPECT_EQ(Json::parse(call["arguments"].get<std::string>()).size(), 1u) << call;
+    if (stream) {
+      std::vector<std::string> deltas;
+      for (const Json& event : typed_events(answer->body())) {
+        if (event["type"] == "response.function_call_arguments.delta") deltas.push_back(event["delta"]);
+      }
+      EXPECT_GT(deltas.size(), 2u) << "they come with the text";
+      EXPECT_EQ(std::accumulate(deltas.begin(), deltas.end(), std::string()), call["arguments"]);
+    }
+    const auto cut = post_and_wait("/v1/responses", body | Json{{"max_output_tokens", 14}});
+    const Json cut_response = stream ? typed_events(cut->body()).back()["response"] : cut->json();
+    EXPECT_EQ(cut_response["status"], "incomplete");
+    EXPECT_EQ(cut_response["output"][0]["status"], "incomplete") << cut->body();
     const Json result{{"type", "function_call_output"}, {"call_id", call["call_id"]}, {"output", "晴"}};
     const Json next{{"input", {result}}, {"previous_response_id", response["id"]}, {"tools", {tool}}};
     EXPECT_EQ(post_and_wait("/v1/responses", next)->status(), 200) << post_and_wait("/v1/responses", next)->body();
