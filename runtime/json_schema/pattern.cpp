@@ -191,7 +191,10 @@ class PatternParser {
   }
 
   // The characters of words, whose boundaries \b and \B are about; empty if the expression has neither.
-  CodePoints words() const { return has_boundaries_ ? cased(word_characters()) : CodePoints(); }
+  CodePoints words() const {
+    if (!boundaries_in_any_case_) return {};
+    return *boundaries_in_any_case_ ? in_any_case(word_characters()) : word_characters();
+  }
 
  private:
   bool at_end() const { return at_ == pattern_.size(); }
@@ -264,7 +267,10 @@ class PatternParser {
   }
 
   Term parse_boundary() {
-    has_boundaries_ = true;
+    if (boundaries_in_any_case_.value_or(any_case_) != any_case_) {
+      fail("a boundary of words with (?i) beside one without is not supported");
+    }
+    boundaries_in_any_case_ = any_case_;
     if (take_if("\\b")) return anchor(Term::Kind::boundary);
     take_if("\\B");
     return anchor(Term::Kind::not_boundary);
@@ -274,7 +280,12 @@ class PatternParser {
     if (nesting == max_groups) fail(fmt::format("the groups are nested too deeply, expected at most {}", max_groups));
     take_if("(");
     auto look = Term::Kind::sequence;
-    if (take_if("?=")) {
+    const bool any_case = any_case_;
+    if (take_if("?i:")) {
+      any_case_ = true;
+    } else if (take_if("?-i:")) {
+      any_case_ = false;
+    } else if (take_if("?=")) {
       look = Term::Kind::ahead;
     } else if (take_if("?!")) {
       look = Term::Kind::not_ahead;
@@ -282,12 +293,13 @@ class PatternParser {
       const bool named = starts_with("?<") && !starts_with("?<=") && !starts_with("?<!");
       const std::size_t end = pattern_.find('>', at_);
       if (!named || end == std::string_view::npos) {
-        fail("this group is not supported, expected (, (?:, (?=, (?!, (?<name> or, at the start, (?i)");
+        fail("this group is not supported, expected (, (?:, (?i:, (?-i:, (?=, (?!, (?<name> or, at the start, (?i)");
       }
       at_ = end + 1;
     }
     Term term = parse_choice(nesting + 1);
     if (!take_if(")")) fail("a group is not closed");
+    any_case_ = any_case;
     return look == Term::Kind::sequence ? term : around(look, std::move(term));
   }
 
@@ -420,8 +432,7 @@ class PatternParser {
         at_ = begin;
         fail(
             "this property is not supported, expected a general category such as \\p{L} or \\p{gc=Lu}, or a script "
-            "such "
-            "as \\p{Script=Han}");
+            "such as \\p{Script=Han}");
       }
       at_ = end + 1;
       return letter == 'p' ? *set : set->complement();
@@ -461,7 +472,7 @@ class PatternParser {
   std::string_view pattern_;
   std::size_t at_ = 0;
   bool any_case_ = false;
-  bool has_boundaries_ = false;
+  std::optional<bool> boundaries_in_any_case_;  // std::nullopt: there are none
 };
 
 // The nondeterministic automaton of a term, and its deterministic one. A look-ahead is a condition on the rest of the
