@@ -34,7 +34,7 @@ run() {
 # Of 16 tokens: the 17th has two candidates so close that instruction sets, which round differently, choose another one.
 poem=$(./minimind generate -q --greedy -n 16 -m "$folder/../for/minimind-poet.gguf" -p '床前明月光，')
 tokens=$(./minimind generate -q --greedy -n 24 --tokens 5,6,7 -m tests/golden/v3-moe/model.pth)
-# That for Windows is checked by tests/windows.py.
+# Those for other systems are checked by tests/windows.py, tests/macos.py and tests/android.py.
 for file in "$folder"/minimind-*-linux-*; do
   name=$(basename "$file")
   bytes=$(stat -c %s "$file")
