@@ -3,8 +3,10 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <functional>
 #include <future>
 #include <system_error>
+#include <thread>
 
 #include "runtime/engine/load_model.h"
 #include "runtime/tokenizer/files.h"
@@ -18,14 +20,14 @@ namespace minimind {
 
 namespace {
 
-// Starts to read the tokenizer of a model on a thread of its own, if there is one.
-std::future<TokenizerData> start_reading_tokenizer(const std::string& given, const std::string& model) {
-  const auto read = [given, model] { return read_tokenizer(require_tokenizer_path(given, model)); };
+// Runs a task on a thread of its own, or at once if there is none: std::async of libc++ waits forever then.
+std::jthread start(std::packaged_task<TokenizerData()>& task) {
   try {
     const HeldSignals held;
-    return std::async(std::launch::async, read);
+    return std::jthread(std::ref(task));
   } catch (const std::system_error&) {
-    return std::async(std::launch::deferred, read);
+    task();
+    return {};
   }
 }
 
@@ -74,8 +76,11 @@ LLM load_llm(const GenerationArguments& arguments, const TextParts& parts,
              const std::function<void(const Checkpoint&)>& use) {
   const std::string& model = arguments.checkpoint.model;
   // A tokenizer takes as long to read as a small model.
-  std::future<TokenizerData> tokenizer;
-  if (parts.chat_template || parts.requires_tokenizer) tokenizer = start_reading_tokenizer(arguments.tokenizer, model);
+  std::packaged_task<TokenizerData()> read(
+      [&] { return read_tokenizer(require_tokenizer_path(arguments.tokenizer, model)); });
+  std::future<TokenizerData> tokenizer = read.get_future();
+  std::jthread reader;
+  if (parts.chat_template || parts.requires_tokenizer) reader = start(read);
   LLM llm = load_llm(arguments.checkpoint, arguments.run, use);
   if (parts.chat_template) {
     llm.read_text_parts(tokenizer.get(), *parts.chat_template);
