@@ -37,10 +37,10 @@ class FileTest(PageTest):
     def start_server(self):
         return types.SimpleNamespace(address=(PAGE / 'minimind.html').as_uri())
 
-    # All pages from disk share one storage.
+    # All pages from disk share one storage, in which a page that is left keeps its answer.
     def load(self):
         self.browser.get(self.server.address)
-        self.script('localStorage.clear()')
+        self.script('localStorage.clear(); Storage.prototype.setItem = () => {}')
         self.browser.get(self.server.address)
         self.wait(lambda: self.find('#checkpoint-0 option:not([value=""])'), 60)
         self.wait(lambda: self.all('.answer') and self.idle(), 60)
@@ -111,7 +111,7 @@ class FileTest(PageTest):
                 for (const kind of ['dragenter', 'dragover', 'drop'])
                   document.body.dispatchEvent(new DragEvent(kind, {dataTransfer: dropped, bubbles: true, cancelable: true}));''',
                         [[file.name, base64.b64encode(file.read_bytes()).decode()] for file in files])
-            self.wait(lambda name=name: self.chosen() == name and self.text('#notice p, #notice span') == f'{name} is ready.', 60)
+            self.wait(lambda name=name: self.chosen() == name and self.content('#notice:not([hidden]) span') == f'{name} is ready.', 60)
             self.send(POEM_QUESTION)
             self.assertRegex(self.answer(), POEM, name)
             self.click('#new-chat')
