@@ -30,6 +30,9 @@ constexpr std::size_t default_tokens = 2048;
 constexpr TextQueueLimits limits{
     .parallel = 2, .kv_memory = std::size_t{512} << 20, .step_tokens = 32, .longest_step = 2, .most_idle = 2};
 
+// The first, and two that were opened.
+constexpr std::size_t most_models = 3;
+
 // Seconds of a step with prompts: a stop is to be noticed within 50 ms.
 constexpr double longest_prompt_step = 0.032;
 
@@ -133,17 +136,40 @@ std::string PageEngine::load(const PageModel& model) {
   }
   GenerationArguments arguments = arguments_of(model);
   arguments.tokenizer = *tokenizer;
-  auto loaded = std::make_unique<Loaded>(arguments, "");
+  std::unique_ptr<Loaded> loaded;
+  while (!loaded) {
+    try {
+      loaded = std::make_unique<Loaded>(arguments, "");
+    } catch (const std::bad_alloc&) {
+      if (!close_oldest()) throw;
+    }
+  }
   const std::string name = loaded->model.names().front();
   const auto has_name = [&](const auto& other) { return other->model.names().front() == name; };
   const auto known = std::ranges::find_if(models_, has_name);
   if (known == models_.end()) {
+    if (models_.size() >= most_models) close_oldest();
     models_.push_back(std::move(loaded));
   } else {
-    (*known)->queue.end_running(std::make_exception_ptr(Error("the model was replaced by another of its name")));
+    end_texts(**known, "the model was replaced by another of its name");
     *known = std::move(loaded);
   }
   return name;
+}
+
+// Closes the model that was opened before all others, but for the first. Returns false if there is none.
+bool PageEngine::close_oldest() {
+  if (models_.size() < 2) return false;
+  end_texts(*models_[1], "the model was closed: another took its memory; open it again");
+  models_.erase(models_.begin() + 1);
+  return true;
+}
+
+void PageEngine::end_texts(Loaded& loaded, const char* reason) {
+  const auto error = std::make_exception_ptr(Error(reason));
+  loaded.queue.end_waiting(error);
+  loaded.queue.end_running(error);
+  loaded.queue.report();
 }
 
 std::string PageEngine::models() const {

@@ -37,7 +37,8 @@ class PageEngine {
   PageEngine();
 
   // Loads a checkpoint, which is then a model of the page; it replaces one with the same name. Returns the name. Throws
-  // Error if it cannot be read or has no tokenizer; the other models stay.
+  // Error if it cannot be read or has no tokenizer. Of the other models the first stays, and the last one if there is
+  // memory for it: a comparison has two.
   std::string load(const PageModel& model);
 
   // Returns the body of GET /v1/models.
@@ -67,6 +68,8 @@ class PageEngine {
     PromptLimit prompt_limit;
   };
   Loaded& named(const std::string& name);
+  bool close_oldest();
+  static void end_texts(Loaded& loaded, const char* reason);
   static void step(Loaded& loaded);
 
   RequestDefaults defaults_;
