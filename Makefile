@@ -310,7 +310,7 @@ PAGE_ROOMS = $(sort $(patsubst %/,%,$(dir $(filter %.cpp,$(PAGE_FILES)))))
 PAGE_FLAGS := -std=c++20 -fexperimental-library -fwasm-exceptions -msimd128 -Wall -Wextra -Wno-pass-failed -DNDEBUG -DFMT_HEADER_ONLY \
 	-include tools/page/floating_from_chars.h
 PAGE_FUNCTIONS := $(sort $(shell grep -o 'engine_[a-z]*' tools/page/functions.cpp))
-PAGE_LINK := -O2 -fwasm-exceptions -sALLOW_MEMORY_GROWTH -sMAXIMUM_MEMORY=2GB -sSTACK_SIZE=1MB -sMODULARIZE -sEXPORT_NAME=createMinimind \
+PAGE_LINK := -Oz -fwasm-exceptions -sALLOW_MEMORY_GROWTH -sINITIAL_MEMORY=64MB -sMAXIMUM_MEMORY=2GB -sSTACK_SIZE=1MB -sMODULARIZE -sEXPORT_NAME=createMinimind \
 	-sENVIRONMENT=worker,node -sDYNAMIC_EXECUTION=0 -sFORCE_FILESYSTEM -sINCOMING_MODULE_JS_API=wasmBinary,print,printErr \
 	-sEXPORTED_RUNTIME_METHODS=FS,UTF8ToString,ccall -sEXPORTED_FUNCTIONS=_malloc,_free,$(subst $(space),$(comma),$(PAGE_FUNCTIONS:%=_%))
 .PHONY: page page-units test-page
@@ -328,8 +328,11 @@ page-units:
 
 PAGE_OBJECTS = $(PAGE_UNITS:%=$(PAGE)/%.o) $(PAGE_KERNELS:%=$(PAGE)/runtime/kernels/%.o) $(PAGE)/categories.o $(PAGE)/case_maps.o
 PAGE_SOURCES := tools/page/bundle.py $(wildcard tools/page/*.js tools/page/npm/* tools/serve/page/*)
-$(PAGE)/minimind.html: $(PAGE)/program.js $(PAGE)/minimind-poet.gguf $(PAGE_SOURCES)
-	python3 tools/page/bundle.py --version $(VERSION) --program $< --model $(PAGE)/minimind-poet.gguf --out $@ --package $(PAGE)/npm
+$(PAGE)/minimind.html: $(PAGE)/program.js $(PAGE)/minimind-poet.memory $(PAGE_SOURCES)
+	python3 tools/page/bundle.py --version $(VERSION) --program $< --model $(PAGE)/minimind-poet.memory --out $@ --package $(PAGE)/npm
+
+$(PAGE)/minimind-poet.memory: tools/page/write_memory.mjs $(PAGE)/program.js $(PAGE)/minimind-poet.gguf tools/page/engine.js
+	node $(wordlist 1,3,$^) $@
 
 $(PAGE)/minimind-poet.gguf: minimind weights/demo/model.pth
 	./minimind convert weights/demo/model.pth $@ --type q6_k --force -q

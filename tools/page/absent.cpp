@@ -4,12 +4,15 @@
 
 #if defined(__wasm__)
 
+#include <malloc.h>
 #include <sched.h>
+#include <strings.h>
 #include <sys/mman.h>
 #include <utf8proc.h>
 
 #include <cstddef>
 #include <cstdlib>
+#include <new>
 #include <span>
 
 #include "runtime/tokenizer/tokenizer_data.h"
@@ -28,6 +31,12 @@ std::pair<std::string, TextMarks> normalized_parts(std::string_view, const TextM
 }
 
 }  // namespace minimind
+
+// Memory that is given back is cleared, so that what write_memory.mjs writes has nothing else than what is used.
+void operator delete(void* memory) noexcept {
+  if (memory) explicit_bzero(memory, malloc_usable_size(memory));
+  std::free(memory);
+}
 
 extern "C" {
 

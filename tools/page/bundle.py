@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """Writes the page in one file: the chat page, the engine and a model, so that a browser needs nothing else.
 
-    bundle.py --version VERSION --program PROGRAM.JS --model MODEL.GGUF --out MINIMIND.HTML --package FOLDER
+    bundle.py --version VERSION --program PROGRAM.JS --model MODEL.MEMORY --out MINIMIND.HTML --package FOLDER
 
 PROGRAM.JS is emscripten's script; PROGRAM.WASM is next to it. The modules of the page become one script, in which each is a
 function that returns what it exports. A policy in the page forbids every request. What the page is made of in bytes is printed.
@@ -26,6 +26,9 @@ FOLDERS = [HERE, HERE.parent / 'serve/page']
 IMPORT = re.compile(r"^import (?:\{([^}]*)\} from )?'\./([a-z_]+\.js)';\n", re.M)
 EXPORT = re.compile(r'^export ((?:async )?function\*?|class|const) ?(\w+)', re.M)
 
+# With the comments that are lines of their own.
+INDENT = re.compile(r'^ *(?://.*\n)?', re.M)
+
 # 13 bits are two of these characters, which mean the same in every encoding of a page.
 CHARACTERS = [chr(code) for code in range(33, 127) if chr(code) not in '&<>']
 
@@ -33,6 +36,7 @@ CHARACTERS = [chr(code) for code in range(33, 127) if chr(code) not in '&<>']
 PIECE = 13 << 14
 # What a deflated piece has at most of its bytes: quantized weights would gain 4%, and inflating them takes longer than reading those.
 WORTH = 0.9
+WORTH_OF_MEMORY = 0.97  # else the page would be too large
 TAKE_PIECE = 'takePiece()'
 
 
@@ -67,6 +71,7 @@ def bundle_modules(entry, *done):
         exports = [match[2] for match in EXPORT.finditer(text)]
         body = IMPORT.sub(lambda match: f'const {{{match[1]}}} = {variable_of(match[2])};\n' if match[1] else '', text)
         body = EXPORT.sub(lambda match: match[0].removeprefix('export '), body)
+        body = INDENT.sub('', body)
         if re.search(r'^(import|export)\b', body, re.M):
             raise BundleError(f'{name}: has an import or export of another form than this program knows')
         parts.append(f'const {variable_of(name)} = (() => {{\n{body}\nreturn {{{", ".join(exports)}}};\n}})();\n')
@@ -77,14 +82,14 @@ def bundle_modules(entry, *done):
     return "'use strict';\n" + ''.join(parts)
 
 
-def pack(data):
+def pack(data, worth=WORTH):
     """Returns the pieces of these bytes as texts, which packed.js unpacks. Those that gain little are not deflated."""
     pairs = [first + second for first in CHARACTERS for second in CHARACTERS]
     texts = []
     for start in range(0, len(data), PIECE):
         piece = data[start:start + PIECE]
         deflated = zlib.compress(piece, 9)
-        is_deflated = len(deflated) < WORTH * len(piece)
+        is_deflated = len(deflated) < worth * len(piece)
         stored = deflated if is_deflated else piece
         text = []
         for group in range(0, len(stored), 13):
@@ -119,10 +124,10 @@ def replace_once(text, old, new):
     return text.replace(old, new)
 
 
-def pieces(path, attribute):
+def pieces(path, attribute, worth=WORTH):
     """Returns the scripts of a packed file."""
     return ''.join(f'<script type="text/plain" {attribute}="{path.name}">{text}</script><script>{TAKE_PIECE}</script>\n'
-                   for text in pack(path.read_bytes()))
+                   for text in pack(path.read_bytes(), worth))
 
 
 def write_page(program, model, version):
@@ -141,7 +146,7 @@ def write_page(program, model, version):
     page = replace_once(page, '<link rel="stylesheet" href="page.css">', f'<style>{style}</style>')
     page = replace_once(page, '<script type="module" src="page.js"></script>\n', '')
     page = page.replace('src="icon.svg"', f'src="{icon}"')
-    packed = {'program': pieces(program.with_suffix('.wasm'), 'data-program'), 'model': pieces(model, 'data-model')}
+    packed = {'program': pieces(program.with_suffix('.wasm'), 'data-program'), 'model': pieces(model, 'data-model', WORTH_OF_MEMORY)}
     page = replace_once(page, '</body>', f'{packed["program"]}<script>{script}</script>\n{packed["model"]}</body>')
     sizes = {'worker': worker, **packed, 'script': script, 'style': style}
     return page, {name: len(text.encode()) for name, text in sizes.items()}

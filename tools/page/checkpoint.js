@@ -3,6 +3,7 @@
 import {announce, byId, element, icon, notify} from './elements.js';
 import {forget, keep, keptFiles} from './kept.js';
 import {t} from './language.js';
+import {showPage} from './launch.js';
 import {loadFiles} from './transport.js';
 
 const WEIGHTS = /\.(pth|pt|bin|safetensors|gguf)$/i;
@@ -29,24 +30,30 @@ function chosenFiles(files) {
   return [...files].map((file) => ({path: file.webkitRelativePath || file.name, file}));
 }
 
-async function droppedFiles(transfer) {
-  const entries = [...transfer.items].map((item) => item.webkitGetAsEntry?.());
-  if (!entries.some((entry) => entry?.isDirectory)) return chosenFiles(transfer.files);
-  const files = await Promise.all(entries.filter(Boolean).map((entry) => filesOf(entry)));
-  return files.flat();
+async function droppedFiles({items, files}) {
+  const entries = [...items].map((item) => item.webkitGetAsEntry?.());
+  if (!entries.some((entry) => entry?.isDirectory)) return chosenFiles(files);
+  const handles = [...items].map((item) => item.getAsFileSystemHandle?.());
+  return (await Promise.all(entries.map(async (entry, i) => (entry ? filesOf(entry, await handles[i]) : [])))).flat();
 }
 
-// A checkpoint's folder has no other folders.
-async function filesOf(entry) {
-  if (entry.isFile) return [{path: entry.name, file: await fileOf(entry)}];
-  const reader = entry.createReader();
+// A checkpoint's folder has no other folders. Only Chromium has handles; there, a page from disk may not read entries.
+async function filesOf(entry, handle) {
+  if (entry.isFile) return [{path: entry.name, file: await (handle?.getFile() ?? fileOf(entry))}];
   const files = [];
+  for await (const inner of handle?.values() ?? innerOf(entry)) {
+    const is_file = inner.isFile ?? inner.kind === 'file';
+    if (is_file) files.push({path: `${entry.name}/${inner.name}`, file: await (inner.getFile?.() ?? fileOf(inner))});
+  }
+  return files;
+}
+
+async function* innerOf(entry) {
+  const reader = entry.createReader();
   for (;;) {
     const some = await new Promise((resolve, reject) => reader.readEntries(resolve, reject));
-    if (some.length === 0) return files;
-    for (const inner of some) {
-      if (inner.isFile) files.push({path: `${entry.name}/${inner.name}`, file: await fileOf(inner)});
-    }
+    if (some.length === 0) return;
+    yield* some;
   }
 }
 
@@ -134,12 +141,12 @@ let depth = 0;  // of elements that a file is over
 addEventListener('dragenter', (event) => { if (hasFiles(event)) place.hidden = ++depth <= 0; });
 addEventListener('dragleave', (event) => { if (hasFiles(event)) place.hidden = --depth <= 0; });
 addEventListener('dragover', (event) => { if (hasFiles(event)) event.preventDefault(); });
-addEventListener('drop', async (event) => {
+addEventListener('drop', (event) => {
   if (!hasFiles(event)) return;
   event.preventDefault();
   depth = 0;
   place.hidden = true;
-  openChosen(await droppedFiles(event.dataTransfer));
+  droppedFiles(event.dataTransfer).then(openChosen).catch((error) => fail(t('notOpened', error.message)));
 });
 
 // -- the start
@@ -149,6 +156,7 @@ const kept = keptFiles();
 show(t('starting'), 0);
 addEventListener('minimind-shown', async () => {
   banner.hidden = true;
+  showPage();
   if (await openKept()) return;
   if (!byId('welcome').hidden) document.querySelector('#starters button').click();
 });

@@ -40,17 +40,30 @@ export class Engine {
     FS.rmdir(path);
   }
 
-  // Has the engine read a small file from its own memory while `use` runs.
+  // Has the engine read a small file from its own memory, where use(address) finds it.
   provide(path, bytes, use) {
     return this.#withBytes(bytes, (at) => {
       const give = (name, size) => this.#withText(name, (name_at) => this.#module._engine_provide(name_at, at, size));
       give(path, bytes.length);
       try {
-        return use();
+        return use(at);
       } finally {
         give('', 0);
       }
     });
+  }
+
+  // Gives a program that has just started the memory of one that has loaded a model, as write_memory.mjs has written it.
+  restore(bytes) {
+    const memory = this.#module.HEAPU8;
+    const [fixed, started, count] = new Uint32Array(bytes.buffer, 0, 3);
+    const runs = new Uint32Array(bytes.buffer, 12, 2 * count);
+    memory.fill(0, fixed, started + (1 << 16));  // what starting left here may be of another length than there
+    for (let i = 0, from = 12 + runs.byteLength; i < runs.length; i += 2) {
+      const size = runs[i + 1] - runs[i];
+      memory.set(bytes.subarray(from, from + size), runs[i]);
+      from += size;
+    }
   }
 
   // Loads a checkpoint: {path, loras, rope_scaling}. Returns its name. Throws an EngineError.

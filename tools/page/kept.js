@@ -1,5 +1,7 @@
 // The checkpoint that the browser keeps for this page, in its own database, if the user says so: the files that were opened.
 
+import {erase, read, write} from './storage.js';
+
 const STORE = 'checkpoint', KEY = 'files';
 
 const result = (request) => new Promise((resolve, reject) => {
@@ -16,10 +18,12 @@ async function store(mode) {
 // Keeps these files, as [{path, file}], in place of others. Throws what the browser says if it does not.
 export async function keep(files) {
   await result((await store('readwrite')).put(files, KEY));
+  write('kept', true);
 }
 
 // Returns them; null if there are none, or the browser keeps nothing.
 export async function keptFiles() {
+  if (!read('kept')) return null;  // at once: a database takes as long to open as an answer to start
   try {
     return await result((await store('readonly')).get(KEY)) ?? null;
   } catch {
@@ -29,4 +33,5 @@ export async function keptFiles() {
 
 export async function forget() {
   await result((await store('readwrite')).delete(KEY));
+  erase('kept');
 }

@@ -18,19 +18,24 @@ let started;  // a promise, until the worker has started
 function hear() {
   current.worker.onmessage = ({data}) => take(data);
   current.worker.onerror = (event) => restart(event.message);
-  started = act('started').then(() => { started = null; });
+  started = act('started').then((models) => {
+    started = null;
+    return models;
+  });
+  current.said.forEach(take);
 }
 
 hear();
 
-// Ends a worker whose engine has failed, and starts another one, which has the poet alone.
+// Ends a worker whose engine has failed, and starts another one, which has the poet alone, unless this one has not even started.
 function restart(reason) {
   current.worker.terminate();
-  const message = t('broken', reason);
+  const message = started ? reason : t('broken', reason);
   for (const {reject} of waiting.values()) reject(new Error(message));
   for (const answer of answers.values()) answer.fail(message);
   waiting = new Map();
   answers = new Map();
+  if (started) return;
   startWorker();
   hear();
   started.then(() => dispatchEvent(new CustomEvent('minimind-models', {detail: {}})), () => {});
@@ -68,8 +73,8 @@ export async function loadFiles(files, model, onread) {
 // Answers as fetch() would: GET v1/models, or a POST.
 export async function request(path, {body, signal} = {}) {
   try {
-    if (started) await started;  // else the engine hears of it before anything else is done
-    if (path === 'v1/models') return new Response(await act('models'));
+    const models = started && await started;  // else the engine hears of it before anything else is done
+    if (path === 'v1/models') return new Response(models ?? await act('models'));
   } catch (error) {
     return failure(error.message);
   }

@@ -11,8 +11,9 @@ import {Unpacker} from './packed.js';
 const PIECE = 1 << 24;        // bytes of a file that are read at once
 const RUN = 16;               // milliseconds of steps between two looks at messages, after which the page gets the events
 const MOST = 2_000_000_000;   // bytes of files
+const FIRST_REQUEST = '{"messages": [{"role": "user", "content": "诗"}], "max_tokens": 2, "stream": true}';
 
-// What the page has, and the name of its model.
+// What the page has, and the name of its model: a file, or the memory of a program that has read one.
 const program = new Unpacker(), inside = new Unpacker();
 let inside_name;
 let engine;
@@ -55,11 +56,16 @@ const ACTIONS = {
   stop: ({of}) => engine.stop(of),
 };
 
-// Starts the engine with the model that the page has, whose pieces come meanwhile. createMinimind is emscripten's.
+// Starts the engine with the model that the page has, whose pieces come meanwhile. Returns its models, as models() has them.
+// createMinimind is emscripten's.
 async function start() {
   engine = await Engine.start(createMinimind, await program.bytes);
   const bytes = await inside.bytes;
-  engine.provide(`/${inside_name}`, bytes, () => engine.load({path: `/${inside_name}`}));
+  if (/\.gguf$/i.test(inside_name)) engine.provide(`/${inside_name}`, bytes, () => engine.load({path: `/${inside_name}`}));
+  else engine.restore(bytes);
+  // Browsers compile a function when it is first called: those of an answer now, while the page is busy with itself.
+  setTimeout(() => ACTIONS.ask({id: -1, path: 'v1/chat/completions', body: FIRST_REQUEST}));
+  return engine.models();
 }
 
 // Gives the files to the engine, in a folder of this name, and has it load the checkpoint that they are. Paths are

@@ -178,6 +178,32 @@ test('a file in the memory of the engine is read like another', async () => {
   assert.throws(() => engine.load({path: '/minimind-poet.gguf'}), /minimind-poet/);
 });
 
+test('a program with the memory of one that has read the poet writes what that one writes', async () => {
+  const engine = await start();
+  engine.restore(Uint8Array.from(readFileSync(join(PAGE, 'minimind-poet.memory'))));
+  for (let i = 0; i < 2; ++i) assert.equal(textOf(answer(engine, {...POEM, stream: true})), textOf(answer(await poet(), {...POEM, stream: true})));
+  give(engine, join(ROOT, 'weights/demo'), '/demo');
+  assert.equal(engine.load({path: '/demo/model.pth'}), 'minimind-poet');
+});
+
+test('of the checkpoints that are opened, the last two stay, and memory does not grow', async () => {
+  const engine = await poet();
+  const open = (name) => {
+    give(engine, join(PAGE, 'minimind-poet.gguf'), `/${name}.gguf`);
+    return engine.load({path: `/${name}.gguf`});
+  };
+  const names = () => JSON.parse(engine.models()).data.map(({id}) => id);
+  for (const name of ['a', 'b', 'c']) assert.equal(open(name), name);
+  assert.deepEqual(names(), ['minimind-poet', 'b', 'c']);
+  const before = engine.memory;
+  engine.ask(1, 'v1/chat/completions', JSON.stringify({...POEM, model: 'b', stream: true}));
+  engine.run(0);
+  for (const name of ['d', 'e', 'f', 'g']) open(name);
+  assert.deepEqual(names(), ['minimind-poet', 'f', 'g']);
+  assert.equal(engine.memory, before);
+  assert.match(JSON.stringify(engine.run(0).events), /the model was closed/);
+});
+
 test('the inside of a text is shown', async () => {
   const engine = await poet();
   const {status, body} = answer(engine, {prompt: '夜泊枫桥'}, 'v1/inside');

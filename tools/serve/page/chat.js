@@ -26,7 +26,7 @@ export class Chat {
     this.stop();
     this.conversation = conversation;
     this.render();
-    this.scrollToEnd();
+    if (conversation.turns.length > 0) this.scrollToEnd();
   }
 
   isRunning() {
@@ -119,8 +119,8 @@ export class Chat {
     let frame = 0;
     const update = () => {
       frame = 0;
-      // The view may have been replaced since the last call.
-      if (this.conversation === conversation) this.followEnd(() => this.views[turn_index]?.[lane_index]?.show({live: true}));
+      const view = this.views[turn_index]?.[lane_index];  // may have been replaced since the last call
+      if (view && this.conversation === conversation) this.followEnd(() => view.show({live: true}));
       if (Date.now() - this.last_saved > SAVE_EVERY) this.save(conversation);
     };
     const answer = streamAnswer(request, message, controller.signal, () => { frame ||= requestAnimationFrame(update); });

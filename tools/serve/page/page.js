@@ -55,7 +55,7 @@ function open(conversation) {
   showTitle();
   choosePanel('chat');
   if (narrow.matches) toggleSidebar(false);
-  chat.focusBox();
+  requestAnimationFrame(() => chat.focusBox());  // it needs the layout, which a frame computes anyway
 }
 
 function showTitle() {
