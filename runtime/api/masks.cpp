@@ -1,8 +1,10 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <bit>
 #include <cstddef>
 #include <cstdint>
+#include <cstring>
 #include <exception>
 #include <memory>
 #include <optional>
@@ -214,7 +216,8 @@ minimind_status minimind_matcher_mask(minimind_matcher* matcher, size_t max_toke
     check_room(capacity, words);
     required(bits, "bits");
     matcher->mark(max_tokens);
-    for (std::size_t i = 0; i < words; ++i) bits[i] = static_cast<std::uint32_t>(matcher->allowed[i / 2] >> i % 2 * 32);
+    static_assert(std::endian::native == std::endian::little, "the bits are copied as they are in memory");
+    std::memcpy(bits, matcher->allowed.data(), words * sizeof *bits);
   });
 }
 

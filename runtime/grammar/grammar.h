@@ -39,6 +39,7 @@ class GrammarRules {
   struct TextRun {
     static constexpr std::uint16_t any = 0xFFFF;  // any number of characters
     std::uint16_t characters = 0;
+    std::uint16_t most = any;  // characters of a text of the kind, but for those that start as no other of the rule
     std::uint32_t bytes = 0;
   };
   struct Symbol {

@@ -535,9 +535,18 @@ inline bool GrammarState::takes_all(State state, TextKind kind, std::size_t coun
   return true;
 }
 
-// Follows the texts of a trie. A branch of it is marked at once where its state takes all texts of their kind.
+// Marks texts of a trie, of those that start with a byte that the state takes.
 void GrammarState::mark_part(const TokenTrie::Part& part) {
   if (mark_by_length(part)) return;
+  const ByteSet taken = taken_bytes_[current_];
+  for_each_byte(taken, [&](std::size_t byte) {
+    if (part.first[byte] != part.first[byte + 1]) mark_nodes(part, part.first[byte], part.first[byte + 1]);
+  });
+}
+
+// Follows texts of a trie. A branch of it is marked at once where its state takes all texts of their kind, or where all
+// of the branch's characters lead back to its state.
+void GrammarState::mark_nodes(const TokenTrie::Part& part, std::uint32_t first, std::uint32_t end) {
   // Bytes may alias anything, so that what the loop reads is in separate variables.
   std::uint64_t* const allowed = mask_.allowed.data();
   const std::int32_t* const tokens = part.tokens.data();
@@ -547,7 +556,8 @@ void GrammarState::mark_part(const TokenTrie::Part& part) {
   const auto mark = [&](std::size_t from, std::size_t to) {
     for (; from < to; ++from) add_token(allowed, tokens[from]);
   };
-  for (std::uint32_t i = 0; i < count;) {
+  const bool whole_characters = part.kind < TextKind::cut;
+  for (std::uint32_t i = first; i < end;) {
     const TokenTrie::Node& node = nodes[i];
     const Position from = path[node.depth - 1];
     const Move known = transitions_[from.state * classes_ + tables().byte_class[node.byte]];
@@ -555,7 +565,12 @@ void GrammarState::mark_part(const TokenTrie::Part& part) {
       i = node.after;
       continue;
     }
-    if (node.starts_character && takes_all(from.state, part.kind, node.height + std::size_t{1})) {
+    // Whether a character of several bytes leads back is only looked at where others did.
+    const bool may_loop = known == from.state || (from.state < loops_.size() && loops_[from.state] != not_known);
+    const bool loops = whole_characters && node.starts_character && may_loop &&
+                       (node.classes & ~loops_of(from.state)) == 0 && ends_within(from.state, mask_.limit);
+    if (loops) mask_.most = std::max(mask_.most, bytes_to_end_[from.state]);
+    if (loops || (node.starts_character && takes_all(from.state, part.kind, node.height + std::size_t{1}))) {
       mark(node.first_token, node.after < count ? nodes[node.after].first_token : part.tokens.size());
       i = node.after;
       continue;
@@ -592,13 +607,22 @@ bool GrammarState::follows_all(State state, TextKind kind, std::size_t count) {
 }
 
 // If all characters of the kind lead to the same state, up to a number of them, as in a string of limited length, the
-// tokens that follow are those of at most this number of characters.
+// tokens that follow are those of at most this number of characters. Where the rules tell it, no state is worked out.
 bool GrammarState::mark_by_length(const TokenTrie::Part& part) {
   if (part.kind >= TextKind::cut || part.height == 0) return false;
-  if (rules_ && state_runs_[current_][static_cast<std::size_t>(part.kind)].characters == 0) return false;
   std::size_t length = 0;
   std::uint64_t most = 0;
-  for (State state = current_; length < part.height; ++length) {
+  bool counted = false;
+  if (rules_) {
+    const StateRun& run = state_runs_[current_][static_cast<std::size_t>(part.kind)];
+    if (run.characters == 0) return false;
+    counted = run.characters == run.most && run.most < GrammarRules::TextRun::any;
+    if (counted) {
+      length = std::min(run.characters, part.height);
+      most = run.bytes;
+    }
+  }
+  for (State state = current_; !counted && length < part.height; ++length) {
     const State after = next_of_all(state, part.kind);
     if (after == dead) {
       if (!takes_none(state, part.kind)) return false;
@@ -611,6 +635,26 @@ bool GrammarState::mark_by_length(const TokenTrie::Part& part) {
   mask_.most = std::max(mask_.most, most);
   for (std::size_t i = 0; i < part.of_length[length]; ++i) add_token(mask_.allowed.data(), part.by_length[i]);
   return true;
+}
+
+// Returns the classes of plain characters all of which lead back to the state.
+std::uint32_t GrammarState::loops_of(State state) {
+  if (loops_.size() <= state) loops_.resize(states_.size(), not_known);
+  if (loops_[state] != not_known) return loops_[state];
+  std::uint32_t loops = all_classes;
+  for (const std::vector<std::string>& character : character_bytes_of(TextKind::plain)) {
+    if (character.size() == 1) {
+      for (const char byte : character.front()) {
+        const auto its = static_cast<std::uint8_t>(byte);
+        if (next(state, its) != state) loops &= ~class_of(its);
+      }
+      continue;
+    }
+    State at = state;
+    for (std::size_t i = 0; i < character.size() && at != dead; ++i) at = common_next(at, character[i]);
+    if (at != state) loops &= ~class_of(0x80);
+  }
+  return loops_[state] = loops;
 }
 
 bool GrammarState::takes_none(State state, TextKind kind) {
@@ -821,13 +865,13 @@ GrammarState::State GrammarState::finish_closure() {
 // Adds a row to transitions_. All bytes that no item takes lead nowhere.
 void GrammarState::begin_transitions() {
   transitions_.resize(states_.size() * classes_, rules_ ? dead : unknown);
-  if (!rules_) return;
-  Move* const row = transitions_.data() + transitions_.size() - classes_;
-  ByteSet taken;
+  ByteSet& taken = taken_bytes_.emplace_back();
   for (const GrammarItem& item : found_) {
     const Grammar::Symbol symbol = tables().symbols[item.symbol];
     if (symbol.kind == Kind::bytes) taken |= tables().byte_sets[symbol.index];
   }
+  if (!rules_) return;
+  Move* const row = transitions_.data() + transitions_.size() - classes_;
   for_each_byte(taken, [&](std::size_t byte) { row[byte] = unknown; });
   begin_runs();
 }
@@ -841,7 +885,8 @@ void GrammarState::begin_runs() {
       const GrammarRules::TextRun& run = runs_[item.symbol][kind];
       const bool longer = run.characters > runs[kind].characters;
       const bool shorter_end = run.characters == runs[kind].characters && bytes + run.bytes < runs[kind].bytes;
-      if (longer || shorter_end) runs[kind] = {run.characters, bytes + run.bytes};
+      if (longer || shorter_end) runs[kind] = {run.characters, runs[kind].most, bytes + run.bytes};
+      runs[kind].most = std::max<std::uint32_t>(runs[kind].most, run.most);
     }
   }
 }
@@ -948,6 +993,8 @@ void GrammarState::forget_all_but(State& followed, State& start) {
   masks_.clear();
   mask_wanted_.clear();
   for (std::vector<State>& known : next_of_all_) known.clear();
+  loops_.clear();
+  taken_bytes_.clear();
   bytes_to_end_.clear();
   ways_.clear();
   state_runs_.clear();

@@ -219,7 +219,8 @@ class GrammarState {
   // A state takes all texts of at most `characters` characters of a kind, with bytes_to_end() of at most `bytes` after
   // them, as its rules report.
   struct StateRun {
-    std::size_t characters = 0;
+    std::uint32_t characters = 0;
+    std::uint32_t most = 0;  // it takes no longer ones
     std::uint64_t bytes = 0;
   };
   std::vector<std::array<StateRun, text_kinds>> state_runs_;  // [states], if the grammar makes its rules
@@ -227,6 +228,7 @@ class GrammarState {
   GrammarItemLists kernels_;          // items directly after a byte
   std::vector<State> kernel_states_;  // [kernels], the state of each
   std::vector<Move> transitions_;     // [states, classes]
+  std::vector<ByteSet> taken_bytes_;  // [states], the only ones that some item takes
   State current_ = 0;
 
   const TokenTrie* ends_trie_ = nullptr;
@@ -258,6 +260,8 @@ class GrammarState {
   std::size_t mark_known(const TokenTrie& trie, std::span<std::uint64_t> allowed, std::uint64_t most_to_end);
   void mark_parts(const TokenTrie& trie, std::size_t first, std::span<std::uint64_t> allowed, bool keep);
   void mark_part(const TokenTrie::Part& part);
+  void mark_nodes(const TokenTrie::Part& part, std::uint32_t first, std::uint32_t end);
+  std::uint32_t loops_of(State state);
   bool takes_all(State state, TextKind kind, std::size_t count);
   bool follows_all(State state, TextKind kind, std::size_t count);
   bool mark_by_length(const TokenTrie::Part& part);
@@ -271,8 +275,11 @@ class GrammarState {
   TokenBits kept_mask_;
   bool memory_decided_ = false;
   std::array<std::vector<State>, text_kinds> next_of_all_;  // [states], after any character; dead if there are several
-  std::size_t text_end_ = 0;                                // before the texts of a trie
-  std::vector<Position> path_;                              // [depth of a trie]
+  // [states], the classes of plain characters all of which lead back to the state; not_known where nothing asked
+  std::vector<std::uint32_t> loops_;
+  static constexpr std::uint32_t not_known = ~0u;
+  std::size_t text_end_ = 0;    // before the texts of a trie
+  std::vector<Position> path_;  // [depth of a trie]
 
   // The closure in progress.
   std::vector<GrammarItem> kernel_, pending_, found_;

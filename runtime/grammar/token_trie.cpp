@@ -58,22 +58,32 @@ TokenTrie::Part trie_of(TextKind kind, const Texts& texts) {
     close(static_cast<std::size_t>(shared));
     for (std::size_t i = path.size(); i < text.size(); ++i) {
       path.push_back(static_cast<std::uint32_t>(nodes.size()));
-      nodes.push_back({static_cast<std::uint8_t>(text[i]), starts_character(text[i]), 0,
+      nodes.push_back({static_cast<std::uint8_t>(text[i]), starts_character(text[i]), 0, 0,
                        static_cast<std::uint32_t>(i + 1), 0, static_cast<std::uint32_t>(part.tokens.size()), 0});
     }
     ++nodes[path.back()].token_count;
     part.tokens.push_back(token);
     part.mask.resize(std::max(part.mask.size(), token_words(static_cast<std::size_t>(token) + 1)));
     add_token(part.mask.data(), token);
-    std::uint32_t height = 0;
+    std::uint32_t height = 0, classes = 0;
     for (std::size_t i = text.size(); i-- > 0;) {
-      nodes[path[i]].height = std::max(nodes[path[i]].height, height);
-      if (starts_character(text[i])) ++height;
+      TokenTrie::Node& node = nodes[path[i]];
+      node.height = static_cast<std::uint16_t>(std::clamp<std::uint32_t>(height, node.height, 0xFFFF));
+      if (node.starts_character) {
+        ++height;
+        classes |= class_of(node.byte);
+      }
+      node.classes |= classes;
     }
     part.height = std::max(part.height, height);
     before = text;
   }
   close(0);
+  part.first.fill(static_cast<std::uint32_t>(nodes.size()));
+  std::size_t byte = 0;
+  for (std::uint32_t i = 0; i < nodes.size(); i = nodes[i].after) {
+    while (byte <= nodes[i].byte) part.first[byte++] = i;
+  }
   sort_by_length(part, texts);
   return part;
 }

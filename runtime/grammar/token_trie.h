@@ -38,6 +38,16 @@ inline bool has_token(std::span<const std::uint64_t> bits, std::size_t id) {
   return (bits[id / 64] >> id % 64 & 1) != 0;
 }
 
+// A bit for plain characters of this first byte, which some share.
+constexpr std::uint32_t class_of(std::uint8_t byte) {
+  if (byte >= 0x80) return 1;
+  if (byte >= 'a' && byte <= 'z') return 2;
+  if (byte >= 'A' && byte <= 'Z') return 4;
+  if (byte >= '0' && byte <= '9') return 8;
+  return 16U << byte % 27;
+}
+constexpr std::uint32_t all_classes = 0x7FFFFFFF;
+
 // The texts of tokens as tries, so that texts with a common prefix share its work. Most tokens are words or plain.
 // Each kind has a separate trie, of which a whole branch is allowed at once if its state takes any such text.
 class TokenTrie {
@@ -46,7 +56,8 @@ class TokenTrie {
   struct Node {
     std::uint8_t byte;
     bool starts_character;
-    std::uint32_t height;       // the most characters that begin after it
+    std::uint16_t height;       // the most characters that begin after it; 65,535: perhaps more
+    std::uint32_t classes;      // class_of() of the characters that begin here and in its descendants
     std::uint32_t depth;        // 1 for the first byte of a text
     std::uint32_t after;        // the first node after this node's descendants
     std::uint32_t first_token;  // in `tokens`; those of the descendants follow
@@ -56,7 +67,8 @@ class TokenTrie {
     TextKind kind;
     std::vector<Node> nodes;
     std::vector<std::int32_t> tokens;
-    std::uint32_t height = 0;  // the most characters of a text
+    std::array<std::uint32_t, 257> first{};  // by byte, the first node of those texts; they end where the next start
+    std::uint32_t height = 0;                // the most characters of a text
     // Of this part and those before it, whose texts are of this kind, too.
     std::uint32_t height_so_far = 0;
     TokenBits mask;  // of the tokens

@@ -76,7 +76,7 @@ class SchemaRules : public GrammarRules {
     bounded,       // the rest of a string of strings_[a], from state b, after c characters
     number,        // the rest of a number: from state b of the automaton a; of a multiple if c: places_[c - 1]
     unplain,       // a character of sets_[a] and the rule b
-    character,     // of sets_[a]
+    character,     // of sets_[a]; b: beside plain ones after which there are as many more
     object_start,  // after the brace, of objects_[a]
     object_next,   // after a member
     member,        // a member and all that follows
@@ -337,8 +337,9 @@ void SchemaRules::set_runs(std::vector<Sequence>& alternatives, const Rule& rest
 }
 
 GrammarRules::TextRun SchemaRules::run_of(const Rule& rest, TextKind kind) {
-  const auto run = [](std::size_t characters, std::uint64_t bytes, std::uint64_t bytes_before) {
-    return TextRun{static_cast<std::uint16_t>(std::min<std::size_t>(characters, TextRun::any)),
+  const auto run = [&](std::size_t characters, std::uint64_t bytes, std::uint64_t bytes_before) {
+    const auto count = static_cast<std::uint16_t>(std::min<std::size_t>(characters, TextRun::any));
+    return TextRun{count, rest.kind == Kind::lengths ? count : TextRun::any,
                    static_cast<std::uint32_t>(std::min<std::uint64_t>(bytes - std::min(bytes, bytes_before), ~0U))};
   };
   if (rest.kind == Kind::lengths) return run(rest.b == 0 ? TextRun::any : rest.b - 1, 0, 0);
@@ -802,9 +803,15 @@ std::vector<GrammarRules::Sequence> SchemaRules::alternatives(std::uint32_t id) 
     case Kind::number:
       return rest_of_number(rule);
     case Kind::unplain:
-      return {{use({Kind::character, rule.a}), this->rule(rule.b)}};
-    case Kind::character:
-      return spellings(sets_[rule.a]);
+      return {{use({Kind::character, rule.a, rules_[rule.b].kind == Kind::lengths && !style_.any_spelling}),
+               this->rule(rule.b)}};
+    case Kind::character: {
+      std::vector<Sequence> result = spellings(sets_[rule.a]);
+      for (Sequence& spelling : result) {
+        for (TextRun& run : spelling.front().runs) run.most = rule.b != 0 ? 0 : TextRun::any;
+      }
+      return result;
+    }
     case Kind::object_start:
     case Kind::object_next: {
       std::vector<Sequence> result;

@@ -25,7 +25,8 @@ std::vector<std::string> vocabulary() {
                                  "}",    "]",    ",",        ":",       ", \"",     "\\n",          "\\u00e9",  "\n",
                                  "1",    "12",   "\xE4\xBD", "a天\xE4", "\xE2\x80", "\xF0\x9F\x98", "-1.5",     "e+3",
                                  "@",    "a@b.", ".com",     "/",       "//",       "你",           "你好世界", "é",
-                                 "\xE4", "\xBD", "😀",        "true",    "null,",    "[1,2",         "a b",      " A"};
+                                 "\xE4", "\xBD", "😀",        "true",    "null,",    "[1,2",         "a b",      " A",
+                                 "a#b",  "a?",   "#",        "?",       "天#"};
   for (const std::string_view word : {"a", "z", "9", "A", "aB1", "-", "_", "a-b", "天", " "}) {
     std::string text;
     for (int i = 0; i < 40; ++i) {
@@ -85,6 +86,8 @@ TEST_F(MaskTest, AllowTheTokensThatCanFollow) {
           MaskCase{R"({"type": "string", "pattern": "^[a-z0-9]{3,12}$"})", R"("abc9")"},
           MaskCase{R"({"type": "string", "pattern": "^[a-z]*-[A-Za-z]*$", "maxLength": 9})", R"("ab-cdEf")"},
           MaskCase{R"({"type": "string", "pattern": "^(/[^/]+)+$"})", R"("/ab/天")"},
+          MaskCase{R"({"type": "string", "pattern": "^[^/#]+#[0-9]*$"})", R"("a天?#1")"},
+          MaskCase{R"({"type": "string", "pattern": "^([^ 天]+ )*$"})", R"("aé #b ")"},
           MaskCase{R"({"type": "string", "format": "email"})", R"("a.b@c.de")"},
           MaskCase{R"({"type": "string", "not": {"enum": ["aa", "天天"]}, "maxLength": 6})", R"("aa天")"},
           MaskCase{
@@ -93,6 +96,10 @@ TEST_F(MaskTest, AllowTheTokensThatCanFollow) {
           MaskCase{R"({"type": "array", "uniqueItems": true, "items": {"type": "integer"}})", R"([1,12,-1])"},
           MaskCase{R"({"anyOf": [{"type": "string", "maxLength": 3}, {"type": "string", "pattern": "^a"}]})",
                    R"("abc1")"},
+          MaskCase{R"({"anyOf": [{"type": "string", "maxLength": 5}, {"type": "string", "pattern": "^天{8}$"}]})",
+                   R"("天天天天天天天)"},
+          MaskCase{R"({"anyOf": [{"maxLength": 3, "minLength": 2}, {"maxLength": 7, "minLength": 6}]})",
+                   R"("aB天 1-")"},
       }) {
     for (const bool closed : {true, false}) {
       JsonSchemaOptions options;

@@ -583,6 +583,18 @@ TEST(SchemaWorkLimit, EndsTooMuchWorkOnTheTokensThatMayFollow) {
   EXPECT_LT(cpu_seconds() - start, 4);
 }
 
+TEST(SchemaWorkLimit, TokensOfAStringOfLimitedLengthAreCounted) {
+  GrammarState state(
+      std::make_shared<const Grammar>(compile_json_schema({{"type", "string"}, {"maxLength", 1000}}, "s").grammar));
+  ASSERT_TRUE(state.advance("\"a"));
+  const std::string most(999, '-'), over(1000, '-');
+  TokenBits allowed(1);
+  const WorkLimit work(1'000'000, "the test");
+  state.mark_allowed(TokenTrie({{most, 0}, {over, 1}}), allowed);
+  EXPECT_EQ(allowed[0], 1u);
+  EXPECT_LT(work.steps(), 100);
+}
+
 TEST(SchemaWorkLimit, AlternativesShareTheWorkOnTheirNames) {
   const Json any_of = list(100, [](std::size_t i) {
     Json properties{{"kind", {{"const", name_of(i)}}}};
