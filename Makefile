@@ -334,8 +334,9 @@ $(PAGE)/minimind.html: $(PAGE)/program.js $(PAGE)/minimind-poet.memory $(PAGE_SO
 $(PAGE)/minimind-poet.memory: tools/page/write_memory.mjs $(PAGE)/program.js $(PAGE)/minimind-poet.gguf tools/page/engine.js
 	node $(wordlist 1,3,$^) $@
 
-$(PAGE)/minimind-poet.gguf: minimind weights/demo/model.pth
-	./minimind convert weights/demo/model.pth $@ --type q6_k --force -q
+# poems.jsonl are 120 poems of the poet's own, of the titles in tools/demo/titles.txt, with the seeds from 0 on.
+$(PAGE)/minimind-poet.gguf: minimind weights/demo/model.pth tools/page/poems.jsonl
+	./minimind convert weights/demo/model.pth $@ --calibrate tools/page/poems.jsonl --size 3.97MB --force -q
 
 $(PAGE)/program.js: $(PAGE_OBJECTS)
 	@echo 'LINK $@'
