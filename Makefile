@@ -26,10 +26,12 @@ MACHINE ?= $(shell uname -m)
 SYSROOT ?=
 # linux, windows, macos or android: see tools/windows/README.md, tools/macos/README.md and tools/release.sh.
 SYSTEM ?= linux
+# Not empty if zig compiles for it.
+BY_ZIG := $(filter macos android,$(SYSTEM))
 # Those of the flags in $(1) that the compiler knows, and the C library: it warns of a level of _FORTIFY_SOURCE that it lacks. zig is
 # not asked: it would write its answer here.
 FEATURES := $(if $(filter linux,$(SYSTEM)),features.h,stddef.h)
-known_flags = $(foreach flag,$(if $(filter macos android,$(SYSTEM)),,$(1)),$(shell $(CXX) -Werror -O2 -U_FORTIFY_SOURCE -include $(FEATURES) $(flag) -x c++ -c /dev/null \
+known_flags = $(foreach flag,$(if $(BY_ZIG),,$(1)),$(shell $(CXX) -Werror -O2 -U_FORTIFY_SOURCE -include $(FEATURES) $(flag) -x c++ -c /dev/null \
 	-o /dev/null 2> /dev/null && echo '$(flag)'))
 # Those that the linker knows, too.
 known_link_flags = $(foreach flag,$(1),$(shell $(CXX) -Werror -shared -nostdlib -Wl,--fatal-warnings $(flag) -x c++ /dev/null \
@@ -59,7 +61,7 @@ ifeq ($(SYSTEM),windows)
 CXXFLAGS += -fstack-protector-strong
 UNCHECKED := -fno-stack-protector
 HARDENED_LINK := -Wl,--dynamicbase,--high-entropy-va,--nxcompat
-else ifneq ($(filter macos android,$(SYSTEM)),)
+else ifdef BY_ZIG
 CXXFLAGS += -fvisibility=hidden -fstack-protector-strong -Wno-pass-failed
 UNCHECKED := -fno-stack-protector
 CXXFLAGS += $(if $(filter android,$(SYSTEM)),-fPIE -mbranch-protection=standard)
@@ -79,10 +81,11 @@ ifeq ($(SYSTEM),windows)
 SYSTEM_HEADERS := -isystem tools/windows/include -D_FILE_OFFSET_BITS=64 -D_POSIX_THREAD_SAFE_FUNCTIONS -D_WIN32_WINNT=0x0A00 \
 	-DWIN32_LEAN_AND_MEAN -DNOMINMAX -DUTF8PROC_STATIC
 else ifeq ($(SYSTEM),macos)
-SYSTEM_HEADERS := -Itools/macos/include -DBOOST_ASIO_HAS_STD_INVOKE_RESULT
+SYSTEM_HEADERS := -Itools/macos/include
 else ifeq ($(SYSTEM),android)
-SYSTEM_HEADERS := -DBOOST_ASIO_HAS_STD_INVOKE_RESULT -DMINIMIND_WITHOUT_LANDLOCK
+SYSTEM_HEADERS := -DMINIMIND_WITHOUT_LANDLOCK
 endif
+SYSTEM_HEADERS += $(if $(BY_ZIG),-DBOOST_ASIO_HAS_STD_INVOKE_RESULT)
 CPPFLAGS := -I. $(SYSTEM_HEADERS) $(SYSROOT:%=-isystem %/include) -MMD -MP $(STATED) -DMINIMIND_SOURCE_DIR='"$(CURDIR)"'
 # The system's libraries may be of a later compiler than this one, whose C++ library they find when the program starts.
 LDLIBS := $(SYSROOT:%=-L%/lib) $(if $(STATIC),,-Wl,--allow-shlib-undefined -lfmt) -lutf8proc -lz $(if $(filter windows,$(SYSTEM)),-lws2_32 -lmswsock)

@@ -30,11 +30,15 @@ ALLOWED = set("""
     """.split())
 
 
+def emulated(processor, calls, *arguments):
+    """Returns a command, which writes its system calls into a file."""
+    return ['qemu-aarch64', '-cpu', processor, '-strace', '-D', calls.name, PROGRAM, *arguments]
+
+
 def run(processor, *arguments, **options):
     """Returns what the program writes, and the names of its system calls."""
     with tempfile.NamedTemporaryFile('r', prefix='android-') as calls:
-        command = ['qemu-aarch64', '-cpu', processor, '-strace', '-D', calls.name, PROGRAM, *arguments]
-        result = subprocess.run(command, capture_output=True, timeout=300, cwd=ROOT, **options)
+        result = subprocess.run(emulated(processor, calls, *arguments), capture_output=True, timeout=300, cwd=ROOT, **options)
         return result, names_of(calls)
 
 
@@ -96,7 +100,7 @@ class AndroidTest(unittest.TestCase):
 
     def test_serves_and_ends_when_asked(self):
         with tempfile.NamedTemporaryFile('r', prefix='android-') as calls:
-            command = ['qemu-aarch64', '-cpu', 'max', '-strace', '-D', calls.name, PROGRAM, 'serve', '--port', '0', '--lang', 'en']
+            command = emulated('max', calls, 'serve', '--port', '0', '--lang', 'en')
             server = subprocess.Popen(command, stderr=subprocess.PIPE, stdout=subprocess.DEVNULL, text=True, cwd=ROOT)
             address, lines = None, []
             while address is None:

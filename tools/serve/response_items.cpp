@@ -61,12 +61,16 @@ ChatJson ResponseItems::event(std::string_view type, const ChatJson& fields, boo
   return event;
 }
 
-void ResponseItems::open(std::string_view type) {
-  if (open_ == type) return;
+void ResponseItems::open(std::string_view type, ChatJson item) {
   close("completed");
   open_ = type;
   text_.clear();
-  logprobs_ = ChatJson::array();
+  emit_({{"type", "response.output_item.added"}, {"output_index", items_.size()}, {"item", item}});
+  items_.push_back(std::move(item));
+}
+
+void ResponseItems::open_text(std::string_view type) {
+  if (open_ == type) return;
   ChatJson item{{"type", type}, {"id", unique_id(type == thought_type ? "rs_" : "msg_")}, {"status", "in_progress"}};
   if (type == thought_type) {
     item["summary"] = ChatJson::array();
@@ -74,8 +78,8 @@ void ResponseItems::open(std::string_view type) {
     item["role"] = "assistant";
   }
   item["content"] = ChatJson::array();
-  items_.push_back(item);
-  emit_({{"type", "response.output_item.added"}, {"output_index", items_.size() - 1}, {"item", std::move(item)}});
+  open(type, std::move(item));
+  logprobs_ = ChatJson::array();
   emit_(event("response.content_part.added", {{"part", part()}}));
 }
 
@@ -102,7 +106,7 @@ void ResponseItems::add(const AnswerEvent& piece, ChatJson logprobs) {
   if (piece.kind == AnswerEvent::Kind::tool_call) return open_call(piece.call);
   if (piece.kind == AnswerEvent::Kind::arguments) return add_arguments(piece.text);
   const bool is_thought = piece.kind == AnswerEvent::Kind::thought;
-  open(is_thought ? thought_type : message_type);
+  open_text(is_thought ? thought_type : message_type);
   text_ += piece.text;
   ChatJson delta{{"delta", piece.text}};
   if (!is_thought) {
@@ -113,16 +117,12 @@ void ResponseItems::add(const AnswerEvent& piece, ChatJson logprobs) {
 }
 
 void ResponseItems::open_call(const ToolCall& call) {
-  close("completed");
-  open_ = call_type;
-  text_.clear();
-  items_.push_back({{"type", call_type},
-                    {"id", unique_id("fc_")},
-                    {"call_id", unique_id("call_")},
-                    {"name", call.name},
-                    {"arguments", ""},
-                    {"status", "in_progress"}});
-  emit_({{"type", "response.output_item.added"}, {"output_index", items_.size() - 1}, {"item", items_.back()}});
+  open(call_type, {{"type", call_type},
+                   {"id", unique_id("fc_")},
+                   {"call_id", unique_id("call_")},
+                   {"name", call.name},
+                   {"arguments", ""},
+                   {"status", "in_progress"}});
   if (!call.arguments.empty()) add_arguments(call.arguments);
 }
 
@@ -132,7 +132,7 @@ void ResponseItems::add_arguments(std::string_view text) {
 }
 
 void ResponseItems::finish(bool is_cut, bool has_cut_call) {
-  if (items_.empty()) open(message_type);
+  if (items_.empty()) open_text(message_type);
   close((open_ == call_type ? has_cut_call : is_cut) ? "incomplete" : "completed");
 }
 

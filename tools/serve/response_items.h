@@ -30,7 +30,8 @@ class ResponseItems {
   const ChatJson& items() const { return items_; }
 
  private:
-  void open(std::string_view type);
+  void open(std::string_view type, ChatJson item);
+  void open_text(std::string_view type);
   void close(std::string_view status);
   void open_call(const ToolCall& call);
   void add_arguments(std::string_view text);
