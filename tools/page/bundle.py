@@ -34,8 +34,9 @@ CHARACTERS = [chr(code) for code in range(33, 127) if chr(code) not in '&<>']
 
 # Bytes of the program and of the model that come before the next script: the worker unpacks them while the browser reads on.
 PIECE = 13 << 14
-# What a deflated piece has at most of its bytes: inflating takes longer than reading what it gains, but the page has a limit.
-WORTH = 0.97
+# What a deflated piece has at most of its bytes: quantized weights would gain 4%, and inflating them takes longer than reading those.
+WORTH = 0.9
+WORTH_OF_MEMORY = 0.97  # else the page would be too large
 TAKE_PIECE = 'takePiece()'
 
 
@@ -81,14 +82,14 @@ def bundle_modules(entry, *done):
     return "'use strict';\n" + ''.join(parts)
 
 
-def pack(data):
+def pack(data, worth=WORTH):
     """Returns the pieces of these bytes as texts, which packed.js unpacks. Those that gain little are not deflated."""
     pairs = [first + second for first in CHARACTERS for second in CHARACTERS]
     texts = []
     for start in range(0, len(data), PIECE):
         piece = data[start:start + PIECE]
         deflated = zlib.compress(piece, 9)
-        is_deflated = len(deflated) < WORTH * len(piece)
+        is_deflated = len(deflated) < worth * len(piece)
         stored = deflated if is_deflated else piece
         text = []
         for group in range(0, len(stored), 13):
@@ -123,10 +124,10 @@ def replace_once(text, old, new):
     return text.replace(old, new)
 
 
-def pieces(path, attribute):
+def pieces(path, attribute, worth=WORTH):
     """Returns the scripts of a packed file."""
     return ''.join(f'<script type="text/plain" {attribute}="{path.name}">{text}</script><script>{TAKE_PIECE}</script>\n'
-                   for text in pack(path.read_bytes()))
+                   for text in pack(path.read_bytes(), worth))
 
 
 def write_page(program, model, version):
@@ -145,7 +146,7 @@ def write_page(program, model, version):
     page = replace_once(page, '<link rel="stylesheet" href="page.css">', f'<style>{style}</style>')
     page = replace_once(page, '<script type="module" src="page.js"></script>\n', '')
     page = page.replace('src="icon.svg"', f'src="{icon}"')
-    packed = {'program': pieces(program.with_suffix('.wasm'), 'data-program'), 'model': pieces(model, 'data-model')}
+    packed = {'program': pieces(program.with_suffix('.wasm'), 'data-program'), 'model': pieces(model, 'data-model', WORTH_OF_MEMORY)}
     page = replace_once(page, '</body>', f'{packed["program"]}<script>{script}</script>\n{packed["model"]}</body>')
     sizes = {'worker': worker, **packed, 'script': script, 'style': style}
     return page, {name: len(text.encode()) for name, text in sizes.items()}
