@@ -100,7 +100,7 @@ PIE = $(or $(PROGRAM_$(SYSTEM)),$(if $(STATIC),$(STATIC_PIE),-pie))
 
 # Kernels are compiled once per instruction set of the machine's architecture; the program chooses at start.
 ifeq ($(MACHINE),aarch64)
-ISAS := neon_dotprod_blocks neon_blocks neon_dotprod neon
+ISAS := neon_dotprod_blocks neon_blocks neon_i8mm neon_dotprod neon
 else
 ISAS := avx512vnni_blocks avxvnni_blocks avx2_blocks avx512vnni avxvnni avx512 avx2 sse2_blocks sse2 avx512bf16
 # GCC's tiles take steps of type long, which has 32 bits on Windows. No Mac has tiles.
@@ -121,6 +121,10 @@ ISA_FLAGS := $(if $(filter windows,$(SYSTEM)),-Wa$(comma)-muse-unaligned-vector-
 ISA_FLAGS_neon_dotprod_linux := -march=armv8.2-a+dotprod
 ISA_FLAGS_neon_dotprod_android := -mcpu=generic+dotprod
 ISA_FLAGS_neon_dotprod = $(ISA_FLAGS_neon_dotprod_$(SYSTEM))
+ISA_FLAGS_neon_i8mm_linux := $(ISA_FLAGS_neon_dotprod_linux)+i8mm
+ISA_FLAGS_neon_i8mm_android := $(ISA_FLAGS_neon_dotprod_android)+i8mm
+ISA_FLAGS_neon_i8mm_macos := -mcpu=apple_m1+i8mm
+ISA_FLAGS_neon_i8mm = $(ISA_FLAGS_neon_i8mm_$(SYSTEM))
 
 # The rooms of the code, from tests/layers.txt: a new file needs no line here. Each room is compiled as one unit that includes
 # its .cpp files, because reading the headers takes longer than compiling the code; `make check-units` compiles each file by

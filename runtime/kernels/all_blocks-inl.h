@@ -16,26 +16,6 @@
 namespace minimind::kernels {
 namespace {
 
-inline Group load_nibbles(const NibbleBlock& block, std::size_t group) {
-  return group < groups / 2 ? load_nibbles<false>(block.nibbles[group])
-                            : load_nibbles<true>(block.nibbles[group - groups / 2]);
-}
-
-template <>
-struct BlockWeights<Q4Block> {
-  using Dot = UnsignedDot<4, 8>;
-  static constexpr bool is_packed = true;
-  static Group load(const Q4Block& block, std::size_t group) { return load_nibbles(block, group); }
-};
-template <>
-struct BlockWeights<Iq4NlBlock> {
-  using Dot = CodeDot;
-  static constexpr bool is_packed = true;
-  static Group load(const Iq4NlBlock& block, std::size_t group) {
-    return look_up(iq4_nl_codes, load_nibbles(block, group));
-  }
-};
-
 template <class Block>
 constexpr auto block_product = block_matmul<Block>;
 template <PartBlock Block>

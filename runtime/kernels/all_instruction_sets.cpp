@@ -23,6 +23,18 @@ Table with_blocks(Table table, const BlockProducts& blocks) {
   return table;
 }
 
+template <class... Blocks>
+void replace(BlockProducts& products, const ProductsOf<Blocks...>& by) {
+  ((static_cast<ProductOf<Blocks>&>(products) = by), ...);
+}
+
+[[maybe_unused]] BlockProducts with_matrices(BlockProducts products, const MatrixProducts& by) {
+  replace(products, by.blocks);
+  products.multiply_add = by.multiply_add;
+  products.multiply_adds_per_round = by.multiply_adds_per_round;
+  return products;
+}
+
 #if defined(__x86_64__)
 // GCC does not compile tiles for Windows, and no Mac has them.
 #if defined(__linux__)
@@ -38,21 +50,8 @@ bool has_amx() {
   return x86_features().avx512vnni && x86_features().amx_int8 && has_tiles();
 }
 
-template <class... Blocks>
-void replace(BlockProducts& products, const ProductsOf<Blocks...>& by) {
-  ((static_cast<ProductOf<Blocks>&>(products) = by), ...);
-}
-
-BlockProducts vnni_with_amx() {
-  BlockProducts products = avx512vnni_blocks;
-  replace(products, amxint8.blocks);
-  products.multiply_add = amxint8.multiply_add;
-  products.multiply_adds_per_round = amxint8.multiply_adds_per_round;
-  return products;
-}
-
 Table avx512_with_amx() {
-  static const BlockProducts blocks = vnni_with_amx();
+  static const BlockProducts blocks = with_matrices(avx512vnni_blocks, amxint8);
   return with_blocks(with_q8_0(avx512, amxint8.q8_0, "amxint8"), blocks);
 }
 #endif
@@ -75,7 +74,17 @@ bool has_dot_product() {
   return getauxval(AT_HWCAP) & HWCAP_ASIMDDP;
 }
 
+bool has_matrix_product() {
+  return has_dot_product() && (getauxval(AT_HWCAP2) & HWCAP2_I8MM);
+}
+
+Table neon_with_matrices() {
+  static const BlockProducts blocks = with_matrices(neon_dotprod_blocks, neon_i8mm);
+  return with_blocks(with_q8_0(neon, neon_i8mm.q8_0, "neon_i8mm"), blocks);
+}
+
 constexpr InstructionSet all_sets[] = {
+    {neon_with_matrices, has_matrix_product},
     {[] { return with_blocks(with_q8_0(neon, neon_dotprod, "neon_dotprod"), neon_dotprod_blocks); }, has_dot_product},
     {[] { return with_blocks(neon, neon_blocks); }, [] { return true; }},
 };

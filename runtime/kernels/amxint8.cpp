@@ -316,7 +316,7 @@ float multiply_add(std::int8_t factor, std::size_t rounds) noexcept {
 
 }  // namespace
 
-const AmxProducts amxint8 = {
+const MatrixProducts amxint8 = {
     .q8_0 = {matmul<Q8Block, avx512vnni>},
     .blocks = {{matmul<Q4Block, avx512vnni_blocks>},
                {matmul<Iq4NlBlock, avx512vnni_blocks>},

@@ -158,8 +158,9 @@ void multiply(const BlockProducts& of, const BlockMatmul<Block>& m) noexcept {
   of.ProductOf<Block>::multiply(m);
 }
 
-// The products of AMX, which replace those of AVX512_VNNI; and its BlockProducts::multiply_add.
-struct AmxProducts {
+// The products by instructions that multiply matrices, which replace those of a dot product; and their
+// BlockProducts::multiply_add.
+struct MatrixProducts {
   ProductOf<Q8Block> q8_0;
   ProductsOf<Q4Block, Iq4NlBlock, I8Block> blocks;
   float (*multiply_add)(std::int8_t factor, std::size_t rounds) noexcept;
@@ -169,11 +170,12 @@ struct AmxProducts {
 #if defined(__x86_64__)
 extern const BlockProducts sse2_blocks, avx2_blocks, avxvnni_blocks, avx512vnni_blocks;
 extern const ProductOf<Q8Block> avxvnni;
-extern const AmxProducts amxint8;
+extern const MatrixProducts amxint8;
 extern const Bf16Products avx512bf16, amxbf16;
 #elif defined(__aarch64__)
 extern const BlockProducts neon_blocks, neon_dotprod_blocks;
 extern const ProductOf<Q8Block> neon_dotprod;
+extern const MatrixProducts neon_i8mm;
 #elif defined(__wasm__)
 extern const BlockProducts simd128_blocks;
 #endif

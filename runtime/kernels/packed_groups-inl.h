@@ -9,7 +9,10 @@
 #include <cstdint>
 #include <iterator>
 
+#include "runtime/kernels/block_matmul-inl.h"
+#include "runtime/kernels/blocks.h"
 #include "runtime/kernels/int8_dot-inl.h"
+#include "weights/tensor/dtype.h"
 
 namespace minimind::kernels {
 namespace {
@@ -230,6 +233,26 @@ inline Column to_floats(Bytes bytes) {
            vcvtq_f32_s32(vmovl_s16(vget_low_s16(high))), vcvtq_f32_s32(vmovl_s16(vget_high_s16(high)))}};
 #endif
 }
+
+inline Group load_nibbles(const NibbleBlock& block, std::size_t group) {
+  return group < groups / 2 ? load_nibbles<false>(block.nibbles[group])
+                            : load_nibbles<true>(block.nibbles[group - groups / 2]);
+}
+
+template <>
+struct BlockWeights<Q4Block> {
+  using Dot = UnsignedDot<4, 8>;
+  static constexpr bool is_packed = true;
+  static Group load(const Q4Block& block, std::size_t group) { return load_nibbles(block, group); }
+};
+template <>
+struct BlockWeights<Iq4NlBlock> {
+  using Dot = CodeDot;
+  static constexpr bool is_packed = true;
+  static Group load(const Iq4NlBlock& block, std::size_t group) {
+    return look_up(iq4_nl_codes, load_nibbles(block, group));
+  }
+};
 
 }  // namespace
 }  // namespace minimind::kernels
