@@ -44,7 +44,11 @@ STATIC ?=
 # Of OpenMP, only the pragmas of loops: threads are those of the standard library.
 CXXFLAGS := -std=c++20 -fopenmp-simd -Wall -Wextra -Wshadow -Wconversion -Wno-sign-conversion
 ifdef STATIC
-CXXFLAGS += -ffunction-sections -fdata-sections -DFMT_HEADER_ONLY
+# The units are compiled at the link: of the code of all rooms, only what is called stays, and equal functions are merged. GCC 12 for
+# Windows ends with an internal error there, and zig's linker for macOS cannot do it.
+LINKED_AS_ONE := $(if $(filter linux,$(SYSTEM)),-flto=auto,$(if $(filter android,$(SYSTEM)),-flto))
+CXXFLAGS += -ffunction-sections -fdata-sections -DFMT_HEADER_ONLY $(LINKED_AS_ONE)
+SEPARATE := $(if $(LINKED_AS_ONE),-fno-lto)
 endif
 # The program and the library are linked from the same objects. Only what runtime/api/minimind.h declares can be seen from outside
 # of the library, so that hardly any call or address takes a detour.
@@ -437,7 +441,7 @@ FORCE:
 
 # Without exceptions, unwinding leaves no weak symbol in the kernels. Under the sanitizers, marking each register of a tile as out
 # of scope would take most of the time of compiling and running them.
-$(KERNELS:%=$(BUILD)/%.o): UNIT_FLAGS = $(OPTIMIZE_KERNELS) $(UNCHECKED) -fno-exceptions $(ISA_FLAGS) $(ISA_FLAGS_$(patsubst %_blocks,%,$(basename $(notdir $@)))) \
+$(KERNELS:%=$(BUILD)/%.o): UNIT_FLAGS = $(OPTIMIZE_KERNELS) $(SEPARATE) $(UNCHECKED) -fno-exceptions $(ISA_FLAGS) $(ISA_FLAGS_$(patsubst %_blocks,%,$(basename $(notdir $@)))) \
 	$(if $(SANITIZE),-fno-sanitize-address-use-after-scope)
 # Without -fno-tree-ter GCC 12 computes all products of a block before it adds them, which needs more registers than there
 # are.
@@ -461,7 +465,7 @@ $(TEST_OBJECTS): UNIT_FLAGS = $(if $(SANITIZE),-fno-sanitize=undefined -fno-sani
 
 # Conversion must give the bits of other programs: a product and a sum stay two roundings.
 # With -O3, GCC 12 moves 64 bits through an MMX register and leaves the x87 state changed: fmod() then gives NaN.
-$(BUILD)/weights/tensor.o: UNIT_FLAGS = -ffp-contract=off $(if $(filter avx2,$(ISAS)),-mno-mmx)
+$(BUILD)/weights/tensor.o: UNIT_FLAGS = $(SEPARATE) -ffp-contract=off $(if $(filter avx2,$(ISAS)),-mno-mmx)
 $(BUILD)/weights/tensor.o: OPTIMIZE := -O3
 
 install_packages = @tools/packages.sh install $(CXX) $(1)
