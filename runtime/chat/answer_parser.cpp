@@ -156,6 +156,9 @@ using Kind = AnswerEvent::Kind;
 constexpr std::string_view think_begin = answer_tags[0], think_end = answer_tags[1];
 constexpr std::string_view call_begin = answer_tags[2], call_end = answer_tags[3];
 
+// A call whose arguments start later is emitted whole: no text is looked at again and again.
+constexpr std::size_t longest_call_start = 1024;
+
 std::string_view without_end(std::string_view text, std::string_view characters) {
   return text.substr(0, text.find_last_not_of(characters) + 1);
 }
@@ -277,10 +280,10 @@ bool AnswerParser::leave_call(Events& events) {
   return true;
 }
 
-// Emits what there is of the arguments: they end where the bracket that they start with closes.
+// Emits what there is of the arguments, without the bracket that closes them.
 void AnswerParser::show_arguments(Events& events) {
   if (!begun_) {
-    const auto call = read_cut_call(held());
+    const auto call = held().size() <= longest_call_start ? read_cut_call(held()) : std::nullopt;
     if (!call || call->arguments.empty()) return;
     begun_ = ToolCall{.id = "", .name = call->name, .arguments = ""};
     shown_ = static_cast<std::size_t>(call->arguments.data() - held().data());
@@ -289,9 +292,10 @@ void AnswerParser::show_arguments(Events& events) {
   }
   const std::size_t begin = shown_;
   bool open = begun_->arguments.empty() || depth_.brackets > 0;
-  while (open && shown_ < held().size()) {
-    depth_.take(held()[shown_++]);
+  while (open && shown_ < searched_) {
+    depth_.take(held()[shown_]);
     open = depth_.brackets > 0;
+    if (open) ++shown_;
   }
   if (begin == shown_) return;
   const std::string_view text = held().substr(begin, shown_ - begin);
@@ -344,7 +348,11 @@ void AnswerParser::take_call(std::size_t end, Events& events) {
   const std::string_view body = text.substr(0, end + call_end.size());
   taken_ += body.size();
   place_ = Place::text;
-  if (!call) return show_text(Kind::not_a_call, std::string(call_begin).append(body), events);
+  if (!call) {
+    const Kind kind = begun_ ? Kind::broken_call : Kind::not_a_call;
+    begun_.reset();
+    return show_text(kind, std::string(call_begin).append(body), events);
+  }
   show_call(*call, events);
   behind_call_ = true;
   unshown_ = ascii_spaces;
@@ -379,6 +387,11 @@ void add_event(AnswerEvent& event, Message& message, std::size_t& next_call) {
       break;
     case AnswerEvent::Kind::text:
     case AnswerEvent::Kind::not_a_call:
+      message.content += event.text;
+      break;
+    case AnswerEvent::Kind::broken_call:
+      message.tool_calls.pop_back();
+      --next_call;
       message.content += event.text;
       break;
     case AnswerEvent::Kind::tool_call:

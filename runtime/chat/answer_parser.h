@@ -26,11 +26,12 @@ ThinkState think_state(std::string_view prompt);
 // A piece of an answer.
 struct AnswerEvent {
   enum class Kind {
-    thought,    // text: the next piece of a thought
-    text,       // text: the next piece of the answer itself
-    tool_call,  // call: a complete call, or its name and the first of its arguments
-    arguments,  // text: more of the arguments of the last call
-    not_a_call  // text: the next piece of the answer itself, with a <tool_call> that does not start a call
+    thought,     // text: the next piece of a thought
+    text,        // text: the next piece of the answer itself
+    tool_call,   // call: a complete call, or its name and the first of its arguments
+    arguments,   // text: more of the arguments of the last call
+    not_a_call,  // text: the next piece of the answer itself, with a <tool_call> that does not start a call
+    broken_call  // the same, of the last call, some of which was emitted: it is none
   };
   Kind kind = Kind::text;
   std::string text;
@@ -68,7 +69,8 @@ struct JsonDepth {
 //     event; several are separated by an empty line. A thought starts the answer or follows another thought: <think>
 //     after text of the answer is text. A </think> outside of a thought is text, and calls inside a thought are
 //     thinking.
-//   - Text and not_a_call, joined, are the model's text, byte for byte, without thinking and complete calls.
+//   - Text, not_a_call and broken_call, joined, are the model's text, byte for byte, without thinking and complete
+//   calls.
 //   - Whitespace before a thought, line feeds after it, and whitespace between calls and the start or the end of the
 //     answer are separators and are dropped. Line feeds at the start of an answer stay, also if the prompt has closed a
 //     thought before them.
@@ -78,7 +80,8 @@ struct JsonDepth {
 // No event has a tag that the model did not write: an element that is open at the end of the answer stays open.
 class AnswerParser {
  public:
-  // `streams_calls`: every call is known to be well-formed, so that its arguments are emitted as they come.
+  // `streams_calls`: the arguments of a call that starts with its name are emitted as they come, their last bracket
+  // when the call has ended. What starts like a call may still be none: only those of calls are complete.
   explicit AnswerParser(ThinkState state, bool streams_calls = false);
 
   // Appends the text that is certain by now to `events`.

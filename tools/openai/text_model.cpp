@@ -212,7 +212,6 @@ TextTask TextModel::task_of(const Request& request, const TextPrompt* prompt, st
   options.score_prompt = (request.echo && request.logprobs) || request.prompt_logprobs;
   task.capacity = std::min(positions, task.prompt.size() + request.max_tokens);
   task.forced = is_forced(request.calls);
-  task.constrains_calls = request.grammar || request.call_grammar;
   task.only_function = request.only_function;
   task.plain = !request.chat || (request.grammar && !is_forced(request.calls));
   return task;

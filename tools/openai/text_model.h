@@ -27,11 +27,10 @@ inline constexpr std::size_t most_copied_bytes = std::size_t{256} << 20;
 // A text to generate, and how it becomes an answer.
 struct TextTask : GenerationTask {
   ThinkState thinks = ThinkState::none;
-  std::string opening{};          // the start of the answer, which the prompt ends with
-  bool plain = false;             // the answer has neither thinking nor calls
-  bool forced = false;            // the answer is calls alone
-  bool constrains_calls = false;  // by a grammar
-  std::string only_function{};    // of a forced answer, that all calls are of; empty if there are several
+  std::string opening{};        // the start of the answer, which the prompt ends with
+  bool plain = false;           // the answer has neither thinking nor calls
+  bool forced = false;          // the answer is calls alone
+  std::string only_function{};  // of a forced answer, that all calls are of; empty if there are several
 };
 
 // What a checkpoint is, for people.

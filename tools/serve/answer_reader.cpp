@@ -12,7 +12,7 @@ namespace minimind {
 AnswerReader::AnswerReader(const TextModel& model, std::shared_ptr<const TextTask> task, bool streams_calls)
     : model_(model),
       task_(std::move(task)),
-      parser_(task_->thinks, streams_calls && task_->constrains_calls),
+      parser_(task_->thinks, streams_calls),
       pieces_(model.tokenizer(), task_->options.text_tokens) {
   std::vector<AnswerEvent> none;
   parser_.push(task_->opening, none);

@@ -17,8 +17,8 @@ namespace minimind {
 // Reads the text of an answer as it grows, for any API: its events, with the scores of their tokens.
 class AnswerReader {
  public:
-  // `model` must outlive this. `streams_calls`: the arguments of calls that a grammar constrains are events as they
-  // come; other calls are one event, because what starts like a call may be none.
+  // `model` must outlive this. `streams_calls`: the arguments of calls are events as they come, see AnswerParser;
+  // otherwise each call is one event.
   AnswerReader(const TextModel& model, std::shared_ptr<const TextTask> task, bool streams_calls = false);
 
   struct Piece {

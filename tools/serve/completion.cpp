@@ -218,6 +218,7 @@ void Completion::write_events(std::size_t index, const AnswerReader::Piece& piec
     } else if (event.kind == AnswerEvent::Kind::arguments) {
       chunks += chunks_.delta(index, arguments_delta(text.calls - 1, event.text), logprobs, token_ids);
     } else {
+      if (event.kind == AnswerEvent::Kind::broken_call) ++text.broken_calls;
       const bool is_thought = event.kind == AnswerEvent::Kind::thought;
       chunks += chunks_.text(index, is_thought ? "reasoning_content" : "content", event.text, logprobs, token_ids);
     }
@@ -233,7 +234,7 @@ void Completion::write_end(std::size_t index) {
   if (request_.chat) {
     if (rest.events.empty() && request_.logprobs && text.reader.has_text(rest.scores)) rest.events.emplace_back();
     write_events(index, rest, generated);
-    text.result.message.tool_calls.resize(text.calls);
+    text.result.message.tool_calls.resize(text.calls - text.broken_calls);
   } else if (request_.logprobs && !rest.scores.empty()) {
     text.logprobs.add(rest.scores);
     answer_->write(chunks_.text(index, "text", "", text.logprobs.take(), new_token_ids(text, generated)));

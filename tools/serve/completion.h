@@ -89,7 +89,7 @@ class Completion {
     bool has_begun = false;
     bool has_prompt_ids = false;
     std::size_t tokens = 0;  // whose ids are written
-    std::size_t calls = 0;
+    std::size_t calls = 0, broken_calls = 0;
     TextAnswer result{};
   };
 

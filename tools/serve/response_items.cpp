@@ -105,6 +105,7 @@ void ResponseItems::close(std::string_view status) {
 void ResponseItems::add(const AnswerEvent& piece, ChatJson logprobs) {
   if (piece.kind == AnswerEvent::Kind::tool_call) return open_call(piece.call);
   if (piece.kind == AnswerEvent::Kind::arguments) return add_arguments(piece.text);
+  if (piece.kind == AnswerEvent::Kind::broken_call) close("incomplete");
   const bool is_thought = piece.kind == AnswerEvent::Kind::thought;
   open_text(is_thought ? thought_type : message_type);
   text_ += piece.text;

@@ -69,7 +69,14 @@ Events cut(const std::string& text) {
   return joined(events);
 }
 
-TEST(AnswerParser, ArgumentsOfCallsThatAreCertainComeInPieces) {
+Message message_of(Events events) {
+  Message message;
+  std::size_t calls = 1;
+  for (AnswerEvent& event : events) add_event(event, message, calls);
+  return message;
+}
+
+TEST(AnswerParser, ArgumentsOfCallsComeInPieces) {
   const std::string first = R"({"a": "} \" ]", "b": [1, {}]})", second = "{}";
   const auto text = [](const std::string& name, const std::string& arguments) {
     return R"(<tool_call>{"name": ")" + name + R"(", "arguments": )" + arguments + "}</tool_call>";
@@ -87,9 +94,7 @@ TEST(AnswerParser, ArgumentsOfCallsThatAreCertainComeInPieces) {
     if (piece < 10) {
       EXPECT_GT(before_end, 3U) << piece;
     }
-    Message message;
-    std::size_t calls = 1;
-    for (AnswerEvent& event : events) add_event(event, message, calls);
+    const Message message = message_of(events);
     EXPECT_EQ(message.content, "");
     ASSERT_EQ(message.tool_calls.size(), 2U) << piece;
     EXPECT_EQ(message.tool_calls[0].name + message.tool_calls[0].arguments, "f" + first) << piece;
@@ -103,6 +108,32 @@ TEST(AnswerParser, ArgumentsOfCallsThatAreCertainComeInPieces) {
   ASSERT_EQ(events.size(), 3U);
   EXPECT_EQ(events[0], call("f", ""));
   EXPECT_EQ(events[1].text + events[2].text, R"({"a": "xy)");
+}
+
+TEST(AnswerParser, ACallThatTurnsOutToBeNoneIsTextAndItsArgumentsAreNeverComplete) {
+  const std::string start = R"(<tool_call>{"name": "f", "arguments": {"a": )", end = "</tool_call>";
+  for (const char* const rest :
+       {R"(1}, "b": 2})", "1}} ", "x}}", R"(1}}")", R"("<"}})", "<b>}}", "1}", R"("\u12"}})"}) {
+    const std::string text = "so " + start + rest + end + " and so on";
+    AnswerParser parser(ThinkState::none, true);
+    Events events;
+    for (const char c : text) parser.push({&c, 1}, events);
+    parser.finish(events);
+    std::string arguments;
+    std::size_t broken = 0;
+    for (const AnswerEvent& event : events) {
+      if (event.kind == Kind::arguments) arguments += event.text;
+      broken += event.kind == Kind::broken_call ? 1 : 0;
+    }
+    const Message message = message_of(events), whole = message_of(parsed(text, text.size(), ThinkState::none));
+    EXPECT_EQ(message.content, whole.content) << text;
+    EXPECT_EQ(message.tool_calls.size(), whole.tool_calls.size()) << text;
+    EXPECT_TRUE(arguments.starts_with(R"({"a": )")) << text;
+    EXPECT_EQ(broken, whole.tool_calls.empty() ? 1U : 0U) << text;
+    if (broken > 0) {
+      EXPECT_FALSE(parse_tool_call(R"({"name": "f", "arguments": )" + arguments + "}")) << arguments;
+    }
+  }
 }
 
 TEST(AnswerParser, KeepsTheArgumentsOfACallThatIsCutOff) {
@@ -337,6 +368,14 @@ TEST(AnswerParser, CutsAnywhereChangeNothingAndNothingIsLost) {
     }
     parser.finish(cut);
     ASSERT_EQ(joined(cut), whole) << testing::PrintToString(text);
+    AnswerParser streaming(state, true);
+    Events streamed;
+    for (const char c : text) streaming.push({&c, 1}, streamed);
+    streaming.finish(streamed);
+    const Message a = message_of(streamed), b = message_of(whole);
+    ASSERT_EQ(a.content, b.content) << testing::PrintToString(text);
+    ASSERT_EQ(a.reasoning, b.reasoning) << testing::PrintToString(text);
+    ASSERT_EQ(a.tool_calls, b.tool_calls) << testing::PrintToString(text);
     std::string shown;
     bool plain = state != ThinkState::open && text.find("<think>") == std::string::npos;
     for (const AnswerEvent& event : whole) {

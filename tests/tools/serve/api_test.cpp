@@ -26,6 +26,8 @@
 #include "tests/support/temporary_folder.h"
 #include "tools/openai/body_fields.h"
 #include "tools/openai/request_error.h"
+#include "tools/serve/completion.h"
+#include "tools/serve/response_items.h"
 #include "tools/serve/response_request.h"
 #include "tools/terminal/language.h"
 
@@ -488,6 +490,84 @@ TEST_F(ApiTest, KeepsCallsOfAStrictFunctionValidIfTheModelMakesThem) {
   EXPECT_EQ(check_calls(chat(body)->json()["choices"][0]["message"]), 1u);
   body["tools"][0]["function"]["strict"] = "yes";
   EXPECT_EQ(chat(body)->json()["error"]["param"], "tools");
+}
+
+// The answer of a chat with a function `f`, in which the model writes `text`.
+std::shared_ptr<FakeAnswer> scripted_chat(const std::string& text, bool stream) {
+  const TextModel& model = demo_model();
+  const Json body{{"messages", {{{"role", "user"}, {"content", "天气"}}}},
+                  {"tools", {{{"type", "function"}, {"function", {{"name", "f"}}}}}},
+                  {"stream", stream},
+                  {"max_tokens", 200},
+                  {"temperature", 0}};
+  std::vector<std::int32_t> tokens = model.tokenizer().encode_with_special(text);
+  tokens.push_back(model.llm().end_tokens().front());
+  std::vector<float> forced(model.llm().config.vocab_size);
+  TextQueue queue(model.llm(),
+                  {.parallel = 1, .kv_memory = std::size_t{64} << 20, .step_tokens = 64, .longest_step = 2});
+  const auto submit = [&](std::vector<TextJob> jobs) {
+    auto task = std::make_shared<GenerationTask>(*jobs.front().task);
+    task->options.process = [&, start = task->prompt.size()](std::span<const std::int32_t> so_far,
+                                                             std::span<const float>) -> std::span<const float> {
+      std::ranges::fill(forced, 0.0F);
+      forced[static_cast<std::size_t>(tokens[so_far.size() - start])] = 1;
+      return forced;
+    };
+    jobs.front().task = std::move(task);
+    queue.submit(std::move(jobs));
+  };
+  auto answer = std::make_shared<FakeAnswer>();
+  const RequestDefaults defaults = options().defaults;
+  Completion::start(
+      model, submit, read_request(body, true, defaults), [](std::size_t) { return 1; }, answer);
+  while (queue.texts() > 0) queue.step();
+  EXPECT_TRUE(answer->has_ended());
+  return answer;
+}
+
+TEST_F(ApiTest, StreamsTheArgumentsOfCallsThatNothingConstrains) {
+  const std::string call =
+      "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"city\": \"北京\", \"days\": [1, 2]}}\n</tool_call>";
+  const std::string no_call =
+      "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"city\": \"北京\"}, \"when\": 1}\n</tool_call>";
+  for (const std::string& text : {call, call + "\n" + call, "好：" + call + "\n" + no_call, no_call, no_call + " 好"}) {
+    const Json whole = scripted_chat(text, false)->json()["choices"][0];
+    const Json& message = whole["message"];
+    std::string content;
+    std::vector<std::string> arguments;
+    std::size_t deltas = 0;
+    const std::vector<Json> events = scripted_chat(text, true)->events();
+    for (const Json& event : events) {
+      const Json& delta = event["choices"][0]["delta"];
+      content += delta.value("content", "");
+      if (!delta.contains("tool_calls")) continue;
+      const Json& part = delta["tool_calls"][0];
+      arguments.resize(std::max(arguments.size(), part["index"].get<std::size_t>() + 1));
+      arguments[part["index"]] += part["function"]["arguments"].get<std::string>();
+      ++deltas;
+    }
+    EXPECT_EQ(events.back()["choices"][0]["finish_reason"], whole["finish_reason"]) << text;
+    EXPECT_EQ(content, message["content"].is_null() ? "" : message["content"].get<std::string>()) << text;
+    EXPECT_GT(deltas, 4 * arguments.size()) << text;
+    const std::size_t calls = message.contains("tool_calls") ? message["tool_calls"].size() : 0;
+    for (std::size_t i = 0; i < arguments.size(); ++i) {
+      if (i < calls) {
+        EXPECT_EQ(arguments[i], message["tool_calls"][i]["function"]["arguments"]);
+      } else {
+        EXPECT_EQ(arguments[i], "{\"city\": \"北京\"");
+      }
+    }
+  }
+  ResponseItems items([](const Json&) {});
+  AnswerParser parser(ThinkState::none, true);
+  std::vector<AnswerEvent> events;
+  for (const char c : no_call) parser.push({&c, 1}, events);
+  parser.finish(events);
+  for (const AnswerEvent& event : events) items.add(event, Json::array());
+  items.finish(false, false);
+  ASSERT_EQ(items.items().size(), 2U);
+  EXPECT_EQ(items.items()[0]["status"], "incomplete");
+  EXPECT_EQ(items.items()[1]["content"][0]["text"], no_call);
 }
 
 TEST_F(ApiTest, CountsTheTokensOfThoughts) {
