@@ -1158,6 +1158,11 @@ JsonSchemaGrammar compile_json_schema(const SchemaJson& schema, const std::strin
   }
 }
 
+std::optional<std::string> plain_number(std::string_view number) {
+  const auto value = SchemaJson::accept(number) ? decimal_of(number) : std::nullopt;
+  return value ? plain_text(*value) : std::nullopt;
+}
+
 JsonSchemaGrammar compile_json_schema_file(const std::string& path, const JsonSchemaOptions& options) {
   return compile_json_schema(read_schema_file(path), path, options);
 }

@@ -4,7 +4,9 @@
 #include <cstdint>
 #include <map>
 #include <nlohmann/json_fwd.hpp>
+#include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/grammar/grammar.h"
@@ -54,9 +56,9 @@ struct JsonSchemaGrammar {
 // A text of the grammar is always valid. A valid text is always in the grammar, except for these choices:
 // - An object has no name twice.
 // - Surrogates are in pairs. Numbers have at most 40 digits on either side of the point and exponents of two digits.
-//   With multipleOf or an enumeration they have no exponent; with bounds other than 0 only with any_spelling, and one
-//   digit other than 0 before the point; with an exclusive bound or multipleOf they have at most 15 digits, because a
-//   double does not tell more of them apart.
+//   With multipleOf or an enumeration they have no exponent, see plain_number(); with bounds other than 0 only with
+//   any_spelling, and one digit other than 0 before the point; with an exclusive bound or multipleOf they have at most
+//   15 digits, because a double does not tell more of them apart.
 // - Formats are always checked. They are a little stricter: no leap second with an offset; no label of a host name with
 //   hyphens as its third and fourth character (as xn-- has); in a regex no named groups, look-around and deep nesting.
 // - Keywords count regardless of a metaschema's vocabularies.
@@ -71,6 +73,10 @@ struct JsonSchemaGrammar {
 // value is valid, and TooMuchWork of work.h, and Cancelled.
 JsonSchemaGrammar compile_json_schema(const nlohmann::ordered_json& schema, const std::string& source,
                                       const JsonSchemaOptions& options = {});
+
+// Returns a JSON number as compile_json_schema() has it everywhere: 30 for 3e1. std::nullopt if the text is no number,
+// or if it is too long so.
+std::optional<std::string> plain_number(std::string_view number);
 
 // Reads a file that a person named, of at most 1 MiB and nested at most 100 deep; it may be a pipe, as may those of
 // `references`. Throws Error, too, if it cannot be read.

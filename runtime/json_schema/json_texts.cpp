@@ -526,9 +526,6 @@ std::optional<std::uint64_t> Multiples::characters_to_end(const Automaton& autom
   return std::nullopt;
 }
 
-namespace {
-
-// The text without an exponent and without zeros at the end of a fraction; std::nullopt if it is too long.
 std::optional<std::string> plain_text(const Decimal& value) {
   const auto size = static_cast<int>(value.digits.size());
   const int whole = size + value.exponent, fraction = -value.exponent;
@@ -540,6 +537,8 @@ std::optional<std::string> plain_text(const Decimal& value) {
   if (fraction > 0) digits.insert(digits.size() - static_cast<std::size_t>(fraction), ".");
   return (value.negative ? "-" : "") + digits;
 }
+
+namespace {
 
 // The texts of numbers as a trie. After a number without an exponent any zeros of a fraction follow, which those that
 // have nothing else after them share.

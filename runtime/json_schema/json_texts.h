@@ -25,6 +25,9 @@ struct Decimal {
 // Reads a number as JSON spells it. std::nullopt if its exponent has over 6 digits.
 std::optional<Decimal> decimal_of(std::string_view number);
 
+// The text without an exponent and without zeros at the end of a fraction; std::nullopt if it is too long.
+std::optional<std::string> plain_text(const Decimal& value);
+
 // The sets of texts of JSON numbers of which a schema's numbers are made. A reader turns most texts into doubles: a set
 // holds no text of which the rounded value is outside of it.
 enum class NumberTexts : std::uint8_t {

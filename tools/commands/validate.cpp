@@ -6,9 +6,12 @@
 #include <optional>
 #include <string>
 #include <string_view>
+#include <tuple>
+#include <utility>
 #include <vector>
 
 #include "runtime/grammar/state.h"
+#include "runtime/json_schema/json_schema.h"
 #include "runtime/text/code_points.h"
 #include "runtime/text/utf8.h"
 #include "tools/options/command_line.h"
@@ -171,15 +174,63 @@ std::string_view first_characters(std::string_view text, std::size_t most) {
   return text.substr(0, end);
 }
 
-std::optional<Mismatch> first_mismatch(GrammarState& state, std::string_view text) {
+// A text of a schema as it is judged, in which some numbers are spelled without their exponents.
+struct JudgedText {
+  std::string text;
+  std::vector<std::pair<std::size_t, std::size_t>> ends;  // of these numbers: here, and in the original
+
+  std::size_t original(std::size_t offset) const {
+    const auto later = std::ranges::upper_bound(ends, offset, {}, &std::pair<std::size_t, std::size_t>::first);
+    return later == ends.begin() ? offset : offset - std::prev(later)->first + std::prev(later)->second;
+  }
+};
+
+// Returns where the next number starts at or after `at`, outside of strings, and where it ends.
+std::pair<std::size_t, std::size_t> next_number(std::string_view text, std::size_t at) {
+  while (at < text.size() && (text[at] < '0' || text[at] > '9') && text[at] != '-') {
+    if (text[at] == '"') {
+      for (++at; at < text.size() && text[at] != '"'; ++at) at += text[at] == '\\' ? 1 : 0;
+    }
+    ++at;
+  }
+  at = std::min(at, text.size());
+  return {at, std::min(text.find_first_not_of("0123456789+-.eE", at), text.size())};
+}
+
+// Spells those numbers without their exponents that the schema does not take as they are: 3e1 where it has 30.
+JudgedText with_plain_numbers(GrammarState& state, std::string_view text) {
+  JudgedText judged;
+  std::size_t taken = 0;
+  for (auto [begin, end] = next_number(text, 0); begin < text.size(); std::tie(begin, end) = next_number(text, end)) {
+    const std::string number(text.substr(begin, end - begin));
+    if (number.find_first_of("eE") == std::string::npos) continue;
+    const std::string_view before = text.substr(taken, begin - taken);
+    if (!state.advance(before)) break;
+    judged.text += before;
+    taken = begin;
+    const std::string after(1, end < text.size() ? text[end] : '\n');
+    const auto plain = state.allows(number + after) ? std::nullopt : plain_number(number);
+    const std::string chosen = plain && state.allows(*plain + after) ? *plain : number;
+    if (!state.advance(chosen)) break;
+    judged.text += chosen;
+    judged.ends.emplace_back(judged.text.size(), end);
+    taken = end;
+  }
+  judged.text += text.substr(taken);
+  return judged;
+}
+
+std::optional<Mismatch> first_mismatch(GrammarState& state, std::string_view text, bool has_schema) {
   state.restart();
   Mismatch at;
-  const std::size_t followed = state.advance_within(text);
-  at.offset = start_of_character(text, followed);
-  if (at.offset < followed) {
+  const JudgedText judged = has_schema ? with_plain_numbers(state, text) : JudgedText{std::string(text), {}};
+  state.restart();
+  const std::size_t followed = state.advance_within(judged.text), start = start_of_character(judged.text, followed);
+  if (start < followed) {
     state.restart();
-    state.advance(text.substr(0, at.offset));
+    state.advance(std::string_view(judged.text).substr(0, start));
   }
+  at.offset = judged.original(start);
   const std::string_view rest = text.substr(at.offset);
   if (rest.empty() && state.may_end()) return std::nullopt;
   at.place = place_of(at.offset, text);
@@ -191,9 +242,10 @@ std::optional<Mismatch> first_mismatch(GrammarState& state, std::string_view tex
 }
 
 // An error about a text names it, and ends the command: the state cannot be used any more.
-std::optional<Mismatch> first_mismatch(GrammarState& state, std::string_view text, const std::string& name) {
+std::optional<Mismatch> first_mismatch(GrammarState& state, std::string_view text, bool has_schema,
+                                       const std::string& name) {
   try {
-    return first_mismatch(state, text);
+    return first_mismatch(state, text, has_schema);
   } catch (const Error& error) {
     throw Error(fmt::format("{}: {}", name, error.what()));
   }
@@ -210,10 +262,10 @@ ReportJson json_of(const std::optional<Mismatch>& mismatch) {
 }
 
 // Each line is a text. Returns true if all conform.
-bool validate_lines(GrammarState& state, const std::string& input, const std::string& name) {
+bool validate_lines(GrammarState& state, const std::string& input, bool has_schema, const std::string& name) {
   bool all = true;
   for_each_line(input, [&](const std::string& line, std::size_t number) {
-    const auto mismatch = first_mismatch(state, line, fmt::format("{}:{}", name, number));
+    const auto mismatch = first_mismatch(state, line, has_schema, fmt::format("{}:{}", name, number));
     all = all && !mismatch;
     print_output("{}\n", dump_json(json_of(mismatch)));
   });
@@ -229,8 +281,9 @@ int judge(const ValidateOptions& options) {
   const std::string input = options.file.empty() ? read_standard_input() : read_text_or_pipe(options.file);
   GrammarState state(grammar);
   const std::string name = options.file.empty() ? "standard input" : options.file;
-  if (options.jsonl) return validate_lines(state, input, name) ? 0 : 1;
-  const auto mismatch = first_mismatch(state, input, name);
+  const bool has_schema = !options.grammar.json_schema_file.empty();
+  if (options.jsonl) return validate_lines(state, input, has_schema, name) ? 0 : 1;
+  const auto mismatch = first_mismatch(state, input, has_schema, name);
   if (options.json) {
     print_output("{}\n", dump_json(json_of(mismatch)));
   } else if (mismatch) {

@@ -49,6 +49,38 @@ TEST_F(ValidateCli, ReportsWhereATextStopsConforming) {
   EXPECT_EQ(json["column"], 1);
 }
 
+TEST_F(ValidateCli, NumbersWithExponentsConformByTheirValues) {
+  const auto status = [&](const std::string& schema, const std::string& text) {
+    std::ofstream(path("s.json")) << schema;
+    return validate(text).status;
+  };
+  for (const auto& [schema, text] : std::initializer_list<std::pair<const char*, const char*>>{
+           {R"({"multipleOf": 3})", "3e1"},
+           {R"({"multipleOf": 0.5})", "1.5e0"},
+           {R"({"multipleOf": 0.01})", "1E-2"},
+           {R"({"items": {"multipleOf": 7}})", R"([7e1, "7e1", -70.0e-1, 7, 0e5])"},
+           {R"({"type": "integer"})", " 1.50e1 "},
+           {R"({"maximum": 100, "multipleOf": 5})", "1e+2"},
+           {R"({"const": 30})", "3e1"},
+           {R"({"enum": [0.5]})", "5e-1"},
+           {R"({"not": {"multipleOf": 3}})", "4e1"}}) {
+    EXPECT_EQ(status(schema, text), 0) << schema << text;
+  }
+  for (const auto& [schema, text] :
+       std::initializer_list<std::pair<const char*, const char*>>{{R"({"multipleOf": 3})", "31e-1"},
+                                                                  {R"({"multipleOf": 0.01})", "1e-3"},
+                                                                  {R"({"type": "integer"})", "1.55e1"},
+                                                                  {R"({"not": {"multipleOf": 3}})", "3e1"},
+                                                                  {R"({"const": 30})", "3e2"},
+                                                                  {R"({"multipleOf": 3})", "3e"},
+                                                                  {R"({"multipleOf": 3})", "03e1"}}) {
+    EXPECT_EQ(status(schema, text), 1) << schema << text;
+  }
+  std::ofstream(path("s.json")) << R"({"items": {"multipleOf": 3}})";
+  const std::string later = validate("[3e1,\n 3e1, 4]").err;
+  EXPECT_NE(later.find("text:2:8: found ']'"), std::string::npos) << later;
+}
+
 TEST_F(ValidateCli, ALimitNamesTheFileAndTheLine) {
   std::ofstream(path("s.json")) << "{}";
   const Outcome outcome = validate("1\n" + std::string(2'000'000, '['), "--jsonl");
