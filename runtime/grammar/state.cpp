@@ -34,8 +34,8 @@ constexpr std::size_t most_at_once = std::size_t{1} << 16;
 
 constexpr std::size_t max_mask_bytes = std::size_t{16} << 20;
 
-// Bytes to the end of a text that are looked at in one step.
-constexpr std::size_t most_steps_to_end = 4096;
+// Bytes to the end of a text that are looked at, and those in one step.
+constexpr std::size_t longest_way = 4096, most_steps_to_end = 256;
 
 constexpr std::size_t most_cut_bytes = 3;  // that complete the start of a character
 
@@ -395,8 +395,21 @@ void GrammarState::measure_ends_in(const TokenTrie& trie, std::vector<bool> usab
 }
 
 std::uint64_t GrammarState::most_tokens_to_end() {
-  begin_step();
+  while (!measure_end()) continue;
   return ends_trie_ ? std::min(measured(current_), bytes_to_end()) : bytes_to_end();
+}
+
+bool GrammarState::measure_end() {
+  begin_step();
+  if (!ends_trie_) return true;
+  State at = current_;
+  for (std::size_t followed = 0; followed < longest_way && bytes_to_end_[at] > 0; ++followed) {
+    ways_.resize(states_.size());
+    if (ways_[at].tokens != Way::not_measured) break;
+    if (ways_[at].next == unknown && !step_closer(at)) return steps_to_end_ <= most_steps_to_end;
+    at = ways_[at].next;
+  }
+  return true;
 }
 
 // Returns true if most_tokens_to_end() of the state is certainly at most `most`.
@@ -413,7 +426,7 @@ std::uint64_t GrammarState::measured(State state) {
   while (true) {
     ways_.resize(states_.size());
     if (ways_[at].tokens != Way::not_measured) break;
-    if (bytes_to_end_[at] == 0 || !step_closer(at)) {
+    if (bytes_to_end_[at] == 0 || (ways_[at].next == unknown && !step_closer(at))) {
       ways_[at].tokens = bytes_to_end_[at];
       break;
     }
@@ -432,14 +445,20 @@ std::uint64_t GrammarState::measured(State state) {
 bool GrammarState::step_closer(State state) {
   if (++steps_to_end_ > most_steps_to_end || entries() > most_entries_ + max_entries / 4) return false;
   work_ = 0;
-  for (std::size_t byte = 0; byte < 256; ++byte) {
-    const Move move = next(state, static_cast<std::uint8_t>(byte));
-    if (move == dead || bytes_to_end_[state_of(move)] + 1 != bytes_to_end_[state]) continue;
-    ways_[state].next = state_of(move);
-    ways_[state].byte = static_cast<std::uint8_t>(byte);
-    return true;
+  ByteSet closer;
+  for (const GrammarItem& item : states_[state]) {
+    const Grammar::Symbol symbol = tables().symbols[item.symbol];
+    if (symbol.kind == Kind::bytes && bytes_to_end({&item, 1}) == bytes_to_end_[state])
+      closer |= tables().byte_sets[symbol.index];
   }
-  return false;
+  std::size_t byte = 0;
+  while (byte < closer.size() && !closer.test(byte)) ++byte;
+  if (byte == closer.size()) return false;
+  const Move move = next(state, static_cast<std::uint8_t>(byte));
+  if (move == dead || bytes_to_end_[state_of(move)] + 1 != bytes_to_end_[state]) return false;
+  ways_[state].next = state_of(move);
+  ways_[state].byte = static_cast<std::uint8_t>(byte);
+  return true;
 }
 
 // Returns the tokens of the text from a state, all states of which but the first are measured.
@@ -447,7 +466,8 @@ std::uint64_t GrammarState::fewest_tokens(State state) const {
   std::uint64_t fewest = Grammar::longest_text;
   for (const TokenTrie::Part& part : ends_trie_->parts()) {
     State at = state;
-    for (std::size_t i = 0, end = part.nodes.size(); i < end && ways_[at].next != unknown;) {
+    std::size_t i = part.first[ways_[state].byte], end = part.first[ways_[state].byte + std::size_t{1}];
+    while (i < end && ways_[at].next != unknown) {
       const TokenTrie::Node& node = part.nodes[i];
       if (node.byte != ways_[at].byte) {
         i = node.after;

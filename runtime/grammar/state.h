@@ -103,6 +103,10 @@ class GrammarState {
   // [ids] is true.
   void measure_ends_in(const TokenTrie& trie, std::vector<bool> usable);
 
+  // Does a part of the work of most_tokens_to_end(), some milliseconds at most. Returns false after one that is not the
+  // last.
+  bool measure_end();
+
   // Returns how many tokens complete the text so far, at most: the fewest for a text of bytes_to_end() bytes, of which
   // one is looked at. Its end counts in bytes if it is long. Without measure_ends_in() all of it does.
   std::uint64_t most_tokens_to_end();
