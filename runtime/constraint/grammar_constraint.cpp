@@ -50,24 +50,59 @@ GrammarConstraint::GrammarConstraint(std::shared_ptr<const Grammar> grammar, std
       tokenizer_(tokenizer),
       end_tokens_(end_tokens.begin(), end_tokens.end()),
       vocab_size_(vocab_size),
-      state_(grammar_),
+      tokens_left_(tokens_left),
       bits_(token_words(std::max(vocab_size, tokenizer.vocab_size()))),
       allowed_(64 * bits_.size()) {
   std::erase_if(end_tokens_, [&](std::int32_t token) { return static_cast<std::size_t>(token) >= vocab_size; });
-  std::vector<bool> usable(vocab_size, true);
+}
+
+void GrammarConstraint::begin() {
+  std::vector<bool> usable(vocab_size_, true);
   for (const std::int32_t token : end_tokens_) usable[static_cast<std::size_t>(token)] = false;
-  state_.measure_ends_in(*trie_, std::move(usable));
-  update(tokens_left);
+  state_.emplace(grammar_).measure_ends_in(*trie_, std::move(usable));
 }
 
 void GrammarConstraint::accept(std::int32_t token, std::size_t tokens_left) {
-  if (!state_.advance(tokenizer_.token_bytes(token))) throw std::logic_error("a token that the grammar does not allow");
-  update(tokens_left);
+  prepare_all();
+  token_ = token;
+  tokens_left_ = tokens_left;
+  left_ = Left::advance;
 }
 
 void GrammarConstraint::restart(std::size_t tokens_left) {
-  state_.restart();
-  update(tokens_left);
+  prepare_all();
+  state_->restart();
+  tokens_left_ = tokens_left;
+  left_ = Left::ends;
+}
+
+// Each of the parts has the limit of work of one step of GrammarState.
+bool GrammarConstraint::prepare() {
+  switch (left_) {
+    case Left::state:
+      begin();
+      left_ = Left::ends;
+      break;
+    case Left::advance:
+      if (!state_->advance(tokenizer_.token_bytes(token_)))
+        throw std::logic_error("a token that the grammar does not allow");
+      ends_in_time_ = tokens_left_ == 0 || state_->bytes_to_end() <= tokens_left_;
+      left_ = ends_in_time_ ? Left::mask : Left::ends;
+      break;
+    case Left::ends:
+      ends_in_time_ = tokens_left_ == 0 || state_->bytes_to_end() <= tokens_left_;
+      if (!ends_in_time_ && !state_->measure_end()) break;
+      ends_in_time_ = ends_in_time_ || state_->ends_in(tokens_left_);
+      left_ = Left::mask;
+      break;
+    case Left::mask:
+      update();
+      left_ = Left::nothing;
+      break;
+    case Left::nothing:
+      break;
+  }
+  return left_ == Left::nothing;
 }
 
 bool GrammarConstraint::conforms(std::string_view text) const {
@@ -78,19 +113,20 @@ bool GrammarConstraint::conforms(std::string_view text) const {
 // Returns true if any token is allowed.
 bool GrammarConstraint::mark_allowed(std::uint64_t most_to_end) {
   std::ranges::fill(bits_, 0);
-  state_.mark_allowed(*trie_, bits_, most_to_end);
+  state_->mark_allowed(*trie_, bits_, most_to_end);
   unpack(bits_, allowed_.data());
   for (const std::int32_t token : end_tokens_) allowed_[static_cast<std::size_t>(token)] = 0;
-  return std::ranges::find(allowed(), 1) != allowed().end();
+  const auto end = allowed_.begin() + static_cast<std::ptrdiff_t>(vocab_size_);
+  return std::find(allowed_.begin(), end, 1) != end;
 }
 
-void GrammarConstraint::update(std::size_t tokens_left) {
+void GrammarConstraint::update() {
   std::fill(allowed_.begin(), allowed_.end(), 0);
-  finished_ = state_.must_end();
-  if (tokens_left == 0) return;
-  finished_ = !(state_.ends_in(tokens_left) && mark_allowed(tokens_left - 1));
-  if (finished_ && !state_.may_end()) finished_ = !mark_allowed(Grammar::longest_text);
-  if (state_.may_end()) {
+  finished_ = state_->must_end();
+  if (tokens_left_ == 0) return;
+  finished_ = !(ends_in_time_ && mark_allowed(tokens_left_ - 1));
+  if (finished_ && !state_->may_end()) finished_ = !mark_allowed(Grammar::longest_text);
+  if (state_->may_end()) {
     for (const std::int32_t token : end_tokens_) allowed_[static_cast<std::size_t>(token)] = 1;
   } else if (finished_) {
     throw Error("no token of the vocabulary continues the text as the grammar requires");
@@ -104,14 +140,27 @@ MarkedConstraint::MarkedConstraint(std::shared_ptr<const Grammar> grammar, std::
     : marks_(std::move(marks)),
       end_tokens_(end_tokens.begin(), end_tokens.end()),
       constraint_(std::move(grammar), std::move(trie), tokenizer, vocab_size, end_tokens, tokens_left),
-      shortest_(constraint_.most_tokens_to_end()),
-      finished_(constraint_.finished()) {
-  if (!marks_) return;
-  allowed_.resize(vocab_size);
-  if (!marks_->starts_open) go_outside(tokens_left);
+      tokens_left_(tokens_left) {
+  if (marks_) allowed_.resize(vocab_size);
 }
 
-std::span<const std::uint8_t> MarkedConstraint::allowed() const {
+bool MarkedConstraint::prepare() {
+  if (prepared_) return true;
+  if (!constraint_.prepare() || (marks_ && !has_begun_ && !constraint_.measure_end())) return false;
+  prepared_ = true;
+  finished_ = constraint_.finished();
+  if (!marks_) return true;
+  if (!std::exchange(has_begun_, true)) {
+    shortest_ = constraint_.most_tokens_to_end();
+    if (!marks_->starts_open) go_outside(tokens_left_);
+  } else if (finished_) {
+    expect_mark(marks_->close, Place::outside);
+  }
+  return true;
+}
+
+std::span<const std::uint8_t> MarkedConstraint::allowed() {
+  while (!prepare()) continue;
   if (place_ == Place::text) return constraint_.allowed();
   return all_allowed_ ? std::span<const std::uint8_t>() : allowed_;
 }
@@ -121,11 +170,11 @@ bool MarkedConstraint::conforms(std::string_view text) const {
 }
 
 void MarkedConstraint::accept(std::int32_t token, std::size_t tokens_left) {
+  while (!prepare()) continue;
   switch (place_) {
     case Place::text:
       constraint_.accept(token, tokens_left);
-      finished_ = constraint_.finished();
-      if (finished_ && marks_) expect_mark(marks_->close, Place::outside);
+      prepared_ = false;
       return;
     case Place::outside:
       if (token == marks_->open.front()) expect_mark(std::span(marks_->open).subspan(1), Place::text);
@@ -139,7 +188,7 @@ void MarkedConstraint::accept(std::int32_t token, std::size_t tokens_left) {
   place_ = after_mark_;
   if (place_ == Place::outside) return go_outside(tokens_left);
   constraint_.restart(tokens_left);
-  finished_ = constraint_.finished();
+  prepared_ = false;
 }
 
 void MarkedConstraint::expect_mark(std::span<const std::int32_t> rest, Place next) {

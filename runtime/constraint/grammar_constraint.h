@@ -27,32 +27,52 @@ class GrammarConstraint {
  public:
   // `trie` is make_token_trie(tokenizer), which all texts of a tokenizer can share. Special tokens are never allowed,
   // except end tokens at positions where the grammar may end. `tokens_left` is the number of tokens that may be
-  // generated. Throws as accept() does.
+  // generated.
   GrammarConstraint(std::shared_ptr<const Grammar> grammar, std::shared_ptr<const TokenTrie> trie,
                     const Tokenizer& tokenizer, std::size_t vocab_size, std::span<const std::int32_t> end_tokens,
                     std::size_t tokens_left);
 
+  // Works out what may follow, as Constraint has it. Throws Error if the text is not complete and no token of the
+  // vocabulary continues it, and as GrammarState does.
+  bool prepare();
+
   // Returns [vocab], 1 for every token that may come next; all 0 if none is left. Valid until accept().
-  std::span<const std::uint8_t> allowed() const { return std::span(allowed_).first(vocab_size_); }
+  std::span<const std::uint8_t> allowed() {
+    prepare_all();
+    return std::span(allowed_).first(vocab_size_);
+  }
 
   // Takes the next token, which must be allowed and not an end token, and the number of tokens that may follow it.
-  // Throws Error if the text is not complete and no token of the vocabulary continues it, and as GrammarState does.
   void accept(std::int32_t token, std::size_t tokens_left);
 
   // Returns to the start of the text.
   void restart(std::size_t tokens_left);
 
-  // Returns how many tokens complete the text so far, at most.
-  std::uint64_t most_tokens_to_end() { return state_.most_tokens_to_end(); }
+  // Returns how many tokens complete the text so far, at most. Once prepared, measure_end() does a part of the work, as
+  // GrammarState has it.
+  bool measure_end() { return state_->measure_end(); }
+  std::uint64_t most_tokens_to_end() {
+    prepare_all();
+    return state_->most_tokens_to_end();
+  }
 
   // Returns true if the text so far is one of the grammar's and no token can follow.
-  bool finished() const { return finished_; }
+  bool finished() {
+    prepare_all();
+    return finished_;
+  }
 
   // Returns true if `text` is one of the grammar's.
   bool conforms(std::string_view text) const;
 
  private:
-  void update(std::size_t tokens_left);
+  enum class Left { state, advance, ends, mask, nothing };
+
+  void prepare_all() {
+    while (!prepare()) continue;
+  }
+  void begin();
+  void update();
   bool mark_allowed(std::uint64_t most_to_end);
 
   std::shared_ptr<const Grammar> grammar_;
@@ -60,7 +80,11 @@ class GrammarConstraint {
   const Tokenizer& tokenizer_;
   std::vector<std::int32_t> end_tokens_;
   std::size_t vocab_size_;
-  GrammarState state_;
+  Left left_ = Left::state;   // to work out
+  std::size_t tokens_left_;   // that may follow
+  std::int32_t token_ = 0;    // the last one
+  bool ends_in_time_ = true;  // within tokens_left_
+  std::optional<GrammarState> state_{};
   TokenBits bits_;
   std::vector<std::uint8_t> allowed_;  // of all ids that the model or the tokenizer has
   bool finished_ = false;
@@ -84,9 +108,13 @@ class MarkedConstraint final : public Constraint {
                    const Tokenizer& tokenizer, std::size_t vocab_size, std::span<const std::int32_t> end_tokens,
                    std::size_t tokens_left, std::optional<GrammarMarks> marks);
 
-  std::span<const std::uint8_t> allowed() const override;
+  bool prepare() override;
+  std::span<const std::uint8_t> allowed() override;
   void accept(std::int32_t token, std::size_t tokens_left) override;
-  bool finished() const override { return finished_; }
+  bool finished() override {
+    while (!prepare()) continue;
+    return finished_;
+  }
   bool conforms(std::string_view text) const override;
 
  private:
@@ -99,7 +127,10 @@ class MarkedConstraint final : public Constraint {
   const std::optional<GrammarMarks> marks_;
   const std::vector<std::int32_t> end_tokens_;
   GrammarConstraint constraint_;
-  std::size_t shortest_;  // tokens from `open` to the end of the shortest text, at most
+  std::size_t tokens_left_;
+  bool has_begun_ = false;    // shortest_ is known
+  bool prepared_ = false;     // what follows a token of a text is, too
+  std::size_t shortest_ = 0;  // tokens from `open` to the end of the shortest text, at most
   Place place_ = Place::text;
   std::deque<std::int32_t> mark_;  // what is left of a mark
   Place after_mark_ = Place::text;

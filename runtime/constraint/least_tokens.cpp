@@ -13,10 +13,16 @@ class LeastTokens final : public Constraint {
       : left_(least), other_(std::move(other)), ends_(text.end_tokens.begin(), text.end_tokens.end()) {
     std::erase_if(ends_, [&](std::int32_t token) { return static_cast<std::size_t>(token) >= text.vocab_size; });
     without_ends_.resize(text.vocab_size);
-    update();
   }
 
-  std::span<const std::uint8_t> allowed() const override {
+  bool prepare() override {
+    if (other_ && !other_->prepare()) return false;
+    if (!std::exchange(updated_, true)) update();
+    return true;
+  }
+
+  std::span<const std::uint8_t> allowed() override {
+    while (!prepare()) continue;
     if (left_ > 0 && continues_) return without_ends_;
     return other_ ? other_->allowed() : std::span<const std::uint8_t>();
   }
@@ -25,10 +31,10 @@ class LeastTokens final : public Constraint {
     if (other_) other_->accept(token, tokens_left);
     if (left_ == 0) return;
     --left_;
-    update();
+    updated_ = false;
   }
 
-  bool finished() const override { return other_ && other_->finished(); }
+  bool finished() override { return other_ && other_->finished(); }
   bool conforms(std::string_view text) const override { return !other_ || other_->conforms(text); }
 
  private:
@@ -49,6 +55,7 @@ class LeastTokens final : public Constraint {
   std::vector<std::int32_t> ends_;
   std::vector<std::uint8_t> without_ends_;  // [vocab], while left_ > 0
   bool continues_ = true;                   // some token of it is allowed
+  bool updated_ = false;                    // these two are of the text so far
 };
 
 }  // namespace

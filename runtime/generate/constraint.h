@@ -16,15 +16,19 @@ class Constraint {
  public:
   virtual ~Constraint() = default;
 
-  // Returns [vocab], 1 for every token that may come next, or nothing if every token may. Valid until accept().
-  virtual std::span<const std::uint8_t> allowed() const = 0;
+  // Works out what may follow, in parts of some milliseconds at most: returns false after a part that is not the last.
+  // Throws Error if the text is not complete and no token of the vocabulary continues it.
+  virtual bool prepare() = 0;
+
+  // Returns [vocab], 1 for every token that may come next, or nothing if every token may. Valid until accept(). What
+  // prepare() has left is worked out, here and by finished().
+  virtual std::span<const std::uint8_t> allowed() = 0;
 
   // Takes the next token, which must be allowed and not an end token, and the number of tokens that may follow it.
-  // Throws Error if the text is not complete and no token of the vocabulary continues it.
   virtual void accept(std::int32_t token, std::size_t tokens_left) = 0;
 
   // Returns true if the text is complete and no token can follow.
-  virtual bool finished() const = 0;
+  virtual bool finished() = 0;
 
   // Returns true if `text`, which is that of all tokens taken, is complete.
   virtual bool conforms(std::string_view text) const = 0;
@@ -38,7 +42,7 @@ struct UnconstrainedText {
   std::size_t tokens_left;                   // that may be generated
 };
 
-// Makes the constraint of a text. Throws as Constraint::accept() does.
+// Makes the constraint of a text.
 using MakeConstraint = std::function<std::unique_ptr<Constraint>(const UnconstrainedText&)>;
 
 }  // namespace minimind

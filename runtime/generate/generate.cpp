@@ -6,7 +6,6 @@
 #include <cassert>
 #include <cmath>
 #include <iterator>
-#include <utility>
 
 #include "weights/base/cancel.h"
 #include "weights/base/error.h"
@@ -37,10 +36,6 @@ TokenScore score_token(std::span<const float> logits, std::int32_t token, std::s
   return score;
 }
 
-StopFilter::StopFilter(std::vector<std::string> stops) : stops_(std::move(stops)) {
-  std::erase(stops_, "");
-}
-
 std::string StopFilter::push(std::string_view text) {
   if (stopped_) return "";
   held_ += text;
@@ -66,10 +61,6 @@ std::string StopFilter::push(std::string_view text) {
   std::string shown = held_.substr(0, held_.size() - kept);
   held_.erase(0, shown.size());
   return shown;
-}
-
-std::string StopFilter::finish() {
-  return std::exchange(held_, "");
 }
 
 namespace {
@@ -99,11 +90,9 @@ void check_prompt(std::span<const std::int32_t> prompt, std::size_t vocab_size, 
 }
 
 void check_options(const GenerateOptions& options, const Tokenizer* tokenizer) {
-  if (tokenizer) return;
-  if (!options.stop.empty())
-    throw UsageError("a stop string requires a tokenizer, but the model has no tokenizer", Setting::tokenizer);
-  if (options.constraint)
-    throw UsageError("a grammar requires a tokenizer, but the model has no tokenizer", Setting::tokenizer);
+  if (tokenizer || (options.stop.empty() && !options.constraint)) return;
+  const char* const what = options.stop.empty() ? "grammar" : "stop string";
+  throw UsageError(fmt::format("a {} requires a tokenizer, but the model has no tokenizer", what), Setting::tokenizer);
 }
 
 }  // namespace
@@ -112,16 +101,13 @@ TextStream::TextStream(const Tokenizer* tokenizer, const GenerateOptions& option
     : tokenizer_(tokenizer), text_tokens_(options.text_tokens), filter_(options.stop), on_text_(std::move(on_text)) {}
 
 void TextStream::push(std::int32_t token) {
-  if (tokenizer_ && is_text(token)) show(filter_.push(utf8_.push(tokenizer_->token_bytes(token))));
+  if (!tokenizer_ || (tokenizer_->is_special(token) && std::ranges::count(text_tokens_, token) == 0)) return;
+  show(filter_.push(utf8_.push(tokenizer_->token_bytes(token))));
 }
 
 void TextStream::finish() {
   if (!filter_.stopped()) show(filter_.push(utf8_.finish()));
   show(filter_.finish());
-}
-
-bool TextStream::is_text(std::int32_t token) const {
-  return !tokenizer_->is_special(token) || std::ranges::count(text_tokens_, token) > 0;
 }
 
 void TextStream::show(const std::string& piece) {
@@ -150,6 +136,15 @@ Generation::Generation(const Model& model, Context& context, const Tokenizer* to
   if (options.constraint) constraint_ = options.constraint({*tokenizer, vocab_size, end_tokens_, room()});
   context_.rewind(scores_prompt() ? 0 : context_.common_prefix(tokens_));
   result_.prompt_tokens_reused = context_.size();
+}
+
+bool Generation::prepare() {
+  if (!constraint_ || ended_) return true;
+  prepared_ = constraint_->prepare();
+  if (!prepared_) return false;
+  const bool finished = constraint_->finished();
+  if (!in_prompt() && (finished || room() == 0)) end(finished ? FinishReason::stop : FinishReason::length);
+  return true;
 }
 
 bool Generation::ended() {
@@ -221,9 +216,9 @@ void Generation::sample_row_by_row(Matrix<const float> logits) {
 
 // Whether the text continues after the token sampled, if any.
 bool Generation::sample(std::span<const float> logits) {
-  if (room() == 0) return end(FinishReason::length);
+  while (!prepare()) continue;
+  if (ended_ || room() == 0) return ended_ ? false : end(FinishReason::length);
   if (interrupted_) return end(FinishReason::interrupted);
-  if (constraint_ && constraint_->finished()) return end(FinishReason::stop);
   const std::int32_t token = sampler_->sample(options_.process ? options_.process(tokens_, logits) : logits,
                                               constraint_ ? constraint_->allowed() : std::span<const std::uint8_t>(),
                                               dry_ ? dry_->penalties() : std::span<const LogitBias>());
@@ -234,8 +229,11 @@ bool Generation::sample(std::span<const float> logits) {
   if (std::find(end_tokens_.begin(), end_tokens_.end(), token) != end_tokens_.end()) return end(FinishReason::stop);
   stream_->push(token);
   if (constraint_) constraint_->accept(token, room());
-  if (stream_->stopped() || (constraint_ && constraint_->finished())) return end(FinishReason::stop);
-  return room() > 0 || end(FinishReason::length);
+  prepared_ = false;
+  if (stream_->stopped()) return end(FinishReason::stop);
+  if (constraint_ && drafts_.empty()) return true;  // prepare() comes next
+  while (!prepare()) continue;
+  return !ended_ && (room() > 0 || end(FinishReason::length));
 }
 
 bool Generation::end(FinishReason reason) {
@@ -268,6 +266,7 @@ Generated generate(Forward& forward, Context& context, const Tokenizer* tokenize
   const Cancellation cancellation(interrupted);
   while (!generation.ended()) {
     try {
+      if (!generation.prepare() || generation.ended()) continue;
       const Piece piece = generation.next(forward.max_tokens());
       logits.resize(std::max(logits.size(), piece.logit_rows * vocab_size));
       const Matrix<float> of_piece{logits.data(), piece.logit_rows, vocab_size};

@@ -10,6 +10,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "runtime/engine/context.h"
@@ -47,14 +48,14 @@ TokenScore score_token(std::span<const float> logits, std::int32_t token, std::s
 class StopFilter {
  public:
   // Empty strings never stop.
-  explicit StopFilter(std::vector<std::string> stops);
+  explicit StopFilter(std::vector<std::string> stops) : stops_(std::move(stops)) { std::erase(stops_, ""); }
 
   // The text that may be shown now. After a stop string was found, which ends just before the first of them, everything
   // else is swallowed.
   std::string push(std::string_view text);
 
   // What was held back at the end of the stream.
-  std::string finish();
+  std::string finish() { return std::exchange(held_, ""); }
 
   bool stopped() const { return stopped_; }
 
@@ -151,7 +152,6 @@ class TextStream {
   std::string take_text() { return std::move(text_); }
 
  private:
-  bool is_text(std::int32_t token) const;
   void show(const std::string& piece);
 
   const Tokenizer* tokenizer_;
@@ -172,6 +172,10 @@ class Generation {
              const GenerateOptions& options, TextCallback on_text, const std::atomic<bool>& interrupted);
   Generation(const Generation&) = delete;
   Generation& operator=(const Generation&) = delete;
+
+  // Works out what may follow, as Constraint does, or else take() has to; the text may end by that.
+  bool prepare();
+  bool is_prepared() const { return !constraint_ || prepared_; }
 
   // Whether nothing is left to run. Ends the text once `interrupted` is set.
   bool ended();
@@ -230,7 +234,7 @@ class Generation {
   std::unique_ptr<Constraint> constraint_;
   std::span<const std::int32_t> drafts_;  // after the last token of the text
   std::vector<std::int32_t> batch_;       // the last token and the drafts
-  bool ended_ = false;
+  bool ended_ = false, prepared_ = false;
   Generated result_;
 };
 

@@ -16,6 +16,9 @@ namespace {
 // As many rows as kernels multiply in one register tile cost hardly more than one row.
 constexpr std::size_t cheap_rows = 8;
 
+// After so much time no part of the work on what may follow texts is begun before a step.
+constexpr std::chrono::milliseconds longest_preparation{1};
+
 }  // namespace
 
 Scheduler::Scheduler(Forward& forward, std::size_t max_texts, double longest_step, Clock clock)
@@ -33,7 +36,7 @@ double Scheduler::steady_seconds() {
 
 void Scheduler::add(Generation& text, std::size_t request) {
   assert(!full());
-  texts_.push_back({&text, request, steps_});
+  texts_.push_back({.generation = &text, .request = request, .last_step = steps_});
 }
 
 void Scheduler::remove(Generation& text) {
@@ -42,11 +45,12 @@ void Scheduler::remove(Generation& text) {
 
 std::vector<Scheduler::Ended> Scheduler::step(std::size_t prompt_tokens) {
   work_ = {};
+  prepare();
   std::vector<Ended> ended;
   for (const Text& text : texts_) {
-    if (text.generation->ended()) ended.push_back({text.generation, nullptr});
+    if (text.error || text.generation->ended()) ended.push_back({text.generation, text.error});
   }
-  if (ended.empty() && !texts_.empty()) {
+  if (ended.empty() && std::ranges::any_of(texts_, &Text::prepared)) {
     const double start = clock_();
     std::vector<Share> shares = choose(prompt_tokens);
     std::vector<Piece> pieces;
@@ -70,6 +74,34 @@ std::vector<Scheduler::Ended> Scheduler::step(std::size_t prompt_tokens) {
   return ended;
 }
 
+// Those on which nothing was done for the longest time come first.
+void Scheduler::prepare() {
+  std::vector<Text*> unprepared;
+  for (Text& text : texts_) {
+    text.prepared = text.generation->is_prepared();
+    if (!text.prepared) unprepared.push_back(&text);
+  }
+  if (unprepared.empty()) return;
+  ++preparations_;
+  std::ranges::stable_sort(unprepared, {}, &Text::last_preparation);
+  using Clock = std::chrono::steady_clock;
+  const auto end = paced() ? Clock::now() + longest_preparation : Clock::time_point::max();
+  std::atomic<std::size_t> next = 0;
+  run_team(unprepared.size() > 1 ? forward_.team_size() : 1, [&](Worker&) {
+    for (std::size_t i = next++; i < unprepared.size(); i = next++) {
+      Text& text = *unprepared[i];
+      try {
+        while (!text.prepared && Clock::now() < end) {
+          text.last_preparation = preparations_;
+          text.prepared = text.generation->prepare();
+        }
+      } catch (...) {
+        text.error = std::current_exception();
+      }
+    }
+  });
+}
+
 // The texts that are decoded, each with as many drafts as leave the batch cheap, then prompts.
 std::vector<Scheduler::Share> Scheduler::choose(std::size_t prompt_tokens) {
   std::vector<Share> shares;
@@ -91,7 +123,7 @@ std::vector<Scheduler::Text*> Scheduler::texts_to_decode() {
   std::vector<Text*> texts;
   std::map<std::size_t, std::size_t> texts_of_request;
   for (Text& text : texts_) {
-    if (text.generation->in_prompt()) continue;
+    if (!text.prepared || text.generation->in_prompt()) continue;
     texts.push_back(&text);
     ++texts_of_request[text.request];
   }
@@ -119,7 +151,7 @@ std::vector<Scheduler::Text*> Scheduler::texts_to_decode() {
 void Scheduler::add_prompts(std::vector<Share>& shares, std::size_t room) {
   std::vector<Generation*> prompts;
   for (const Text& text : texts_) {
-    if (text.generation->in_prompt()) prompts.push_back(text.generation);
+    if (text.prepared && text.generation->in_prompt()) prompts.push_back(text.generation);
   }
   const auto is_short = [this](const Generation* text) { return text->prompt_tokens() <= forward_.max_tokens(); };
   const bool all_short = std::ranges::all_of(prompts, is_short), any_short = std::ranges::any_of(prompts, is_short);

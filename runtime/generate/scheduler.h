@@ -26,6 +26,9 @@ namespace minimind {
 // A request with more texts than another one gets no more of them into a step than keep it within the same multiple of
 // a step in which each request has as many as the other: its texts take turns.
 //
+// What may follow constrained texts is worked out before a step, for a short time: a text for which that takes longer
+// waits for another step, and the others run.
+//
 // The bytes of a text depend neither on the others nor on the clock.
 class Scheduler {
  public:
@@ -64,6 +67,9 @@ class Scheduler {
     Generation* generation;
     std::size_t request;
     std::size_t last_step;  // in which it was decoded
+    bool prepared = false;  // for a step
+    std::size_t last_preparation = 0;
+    std::exception_ptr error{};  // why it failed before a step
   };
   // A text and what it has in a step.
   struct Share {
@@ -73,6 +79,7 @@ class Scheduler {
     std::exception_ptr error;
   };
   static double steady_seconds();
+  void prepare();
   std::vector<Share> choose(std::size_t prompt_tokens);
   std::vector<Text*> texts_to_decode();
   void add_prompts(std::vector<Share>& shares, std::size_t room);
@@ -85,7 +92,7 @@ class Scheduler {
   Clock clock_;
   std::vector<Text> texts_;    // in the order in which they were added
   std::vector<float> logits_;  // [rows of a step, vocab]
-  std::size_t steps_ = 0;
+  std::size_t steps_ = 0, preparations_ = 0;
   StepPace pace_;
   StepWork work_;                    // of the step
   bool runs_short_prompts_ = false;  // the step, and no parts of long ones

@@ -60,7 +60,7 @@ TEST(GrammarConstraint, HasTheTokensOfASmallerModel) {
   const Tokenizer tokenizer = load_tokenizer(MINIMIND_SOURCE_DIR "/weights/demo");
   const auto grammar = std::make_shared<const Grammar>(parse_grammar("root ::= [ab]+", "g.gbnf"));
   const auto vocab_size = static_cast<std::size_t>(tokenizer.encode("b").front());
-  const GrammarConstraint constraint(grammar, make_token_trie(tokenizer), tokenizer, vocab_size, {}, 10);
+  GrammarConstraint constraint(grammar, make_token_trie(tokenizer), tokenizer, vocab_size, {}, 10);
   ASSERT_EQ(constraint.allowed().size(), vocab_size);
   EXPECT_TRUE(constraint.allowed()[static_cast<std::size_t>(tokenizer.encode("a").front())]);
 }

@@ -23,7 +23,7 @@ std::unique_ptr<Constraint> constraint(std::size_t least, MakeConstraint other) 
   return with_least_tokens(least, std::move(other))({demo_tokenizer(), demo_tokenizer().vocab_size(), ends, 100});
 }
 
-bool allows_end(const Constraint& constraint) {
+bool allows_end(Constraint& constraint) {
   const auto allowed = constraint.allowed();
   return allowed.empty() || allowed[static_cast<std::size_t>(*demo_tokenizer().eos_id())] != 0;
 }

@@ -32,7 +32,7 @@ class MarkedConstraintTest : public testing::Test {
       constraint.accept(token, tokens_left);
     }
   }
-  static std::vector<std::int32_t> allowed(const MarkedConstraint& constraint) {
+  static std::vector<std::int32_t> allowed(MarkedConstraint& constraint) {
     std::vector<std::int32_t> tokens;
     for (std::size_t i = 0; i < constraint.allowed().size(); ++i) {
       if (constraint.allowed()[i]) tokens.push_back(static_cast<std::int32_t>(i));

@@ -5,13 +5,18 @@
 
 #include <algorithm>
 #include <atomic>
+#include <chrono>
 #include <deque>
 #include <functional>
 #include <limits>
+#include <map>
 #include <memory>
 #include <random>
 #include <set>
+#include <span>
 #include <string>
+#include <string_view>
+#include <thread>
 #include <vector>
 
 #include "runtime/generate/context_pool.h"
@@ -435,6 +440,70 @@ TEST(Scheduler, AnErrorEndsTheTextItHappensToAlone) {
   }
   EXPECT_EQ(ended, (std::set<Generation*>{&good, &bad}));
   EXPECT_EQ(good.finish().tokens.size(), 4u);
+}
+
+// Allows everything, after parts of work that take some milliseconds each; those after a number of tokens fail.
+class SlowConstraint final : public Constraint {
+ public:
+  SlowConstraint(std::size_t parts, std::size_t most_tokens) : parts_(parts), left_(parts), most_tokens_(most_tokens) {}
+
+  bool prepare() override {
+    if (left_ == 0) return true;
+    if (tokens_ > most_tokens_) throw Error("too much work");
+    std::this_thread::sleep_for(std::chrono::milliseconds(3));
+    return --left_ == 0;
+  }
+  std::span<const std::uint8_t> allowed() override {
+    while (!prepare()) continue;
+    return {};
+  }
+  void accept(std::int32_t, std::size_t) override {
+    left_ = parts_;
+    ++tokens_;
+  }
+  bool finished() override { return false; }
+  bool conforms(std::string_view) const override { return true; }
+
+ private:
+  const std::size_t parts_;
+  std::size_t left_, most_tokens_, tokens_ = 0;
+};
+
+TEST(Scheduler, TextsWhoseConstraintsAreSlowDelayNoOther) {
+  GoldenEngine engine(distinct_case, 16);
+  const Tokenizer tokenizer = tokenizer_of(texts_of(engine.golden, {}));
+  const std::atomic<bool> never = false;
+  static constexpr std::size_t slow_texts = 6, parts = 4;
+  std::vector<Job> jobs(slow_texts + 1);
+  Scheduler scheduler(engine.forward, jobs.size());
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    Job& job = jobs[i];
+    job.options = greedy(i < slow_texts ? 3 : 20);
+    if (i < slow_texts) {
+      const std::size_t most_tokens = i == 1 ? 1 : 100;
+      job.options.constraint = [most_tokens](const UnconstrainedText&) {
+        return std::make_unique<SlowConstraint>(parts, most_tokens);
+      };
+    }
+    job.context = std::make_unique<Context>(engine.context());
+    job.generation =
+        std::make_unique<Generation>(engine.model, *job.context, &tokenizer, Tokens{1, 2}, job.options, silent, never);
+    scheduler.add(*job.generation);
+  }
+  std::map<Generation*, std::size_t> steps;
+  std::size_t step = 0;
+  for (; scheduler.texts() > 0; ++step) {
+    for (const auto& [generation, error] : scheduler.step()) {
+      EXPECT_EQ(error != nullptr, generation == jobs[1].generation.get());
+      steps[generation] = step;
+    }
+  }
+  // A step has one part for each thread at most, but the other text has a token in each.
+  EXPECT_LE(steps[jobs.back().generation.get()], 24U);
+  EXPECT_GT(step, slow_texts * parts * 3 / (2 * engine.forward.threads()));
+  for (std::size_t i = 0; i < jobs.size(); ++i) {
+    EXPECT_EQ(jobs[i].generation->finish().tokens.size(), i == 1 ? 2U : jobs[i].options.max_tokens);
+  }
 }
 
 class ContextPoolTest : public testing::Test {
