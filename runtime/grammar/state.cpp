@@ -70,11 +70,16 @@ constexpr std::greater<> smallest_first;
 
 void sort_unique(std::vector<GrammarItem>& items) {
   if (items.size() < 2) return;
-  // One comparison for both parts, and none where the items are in order already.
+  // One comparison for both parts. The items are often in order already, or two lists that are.
   const auto before = [](const GrammarItem& a, const GrammarItem& b) {
     return (std::uint64_t{a.symbol} << 32 | a.frame) < (std::uint64_t{b.symbol} << 32 | b.frame);
   };
-  if (!std::is_sorted(items.begin(), items.end(), before)) std::sort(items.begin(), items.end(), before);
+  const auto second = std::is_sorted_until(items.begin(), items.end(), before);
+  if (std::is_sorted(second, items.end(), before)) {
+    std::inplace_merge(items.begin(), second, items.end(), before);
+  } else {
+    std::sort(items.begin(), items.end(), before);
+  }
   items.erase(std::unique(items.begin(), items.end()), items.end());
 }
 
