@@ -74,6 +74,7 @@ struct minimind_matcher {
   }
 
   void remove(std::size_t count) {
+    in_time = true;
     if (count > starts.size()) {
       throw Failure(MINIMIND_BAD_ARGUMENT,
                     fmt::format("count is {}, expected at most {}, the tokens of the text", count, starts.size()));
@@ -95,7 +96,12 @@ struct minimind_matcher {
     std::ranges::fill(allowed, 0);
     const bool may_end = end_tokens > 0 || state->may_end();
     if (end_tokens == 0 && most > 0) {
-      state->mark_allowed(*vocabulary->trie, allowed, state->ends_in(most) ? most - 1 : Grammar::longest_text);
+      const bool was_in_time = std::exchange(in_time, state->bytes_to_end() <= most);
+      if (was_in_time && !in_time) {
+        while (!state->measure_end()) continue;
+        in_time = state->ends_in(most);
+      }
+      state->mark_allowed(*vocabulary->trie, allowed, in_time ? most - 1 : Grammar::longest_text);
       if (!may_end && std::ranges::all_of(allowed, [](std::uint64_t word) { return word == 0; })) {
         throw Failure(MINIMIND_BAD_INPUT, "no token of the vocabulary continues the text as the grammar requires");
       }
@@ -108,6 +114,7 @@ struct minimind_matcher {
   const std::shared_ptr<const MaskTokens> vocabulary;
   const std::shared_ptr<const Grammar> grammar;
   std::optional<GrammarState> state;  // unset: it failed
+  bool in_time = true;                // the text can end within its limit, when that was last asked for
   std::string text;
   std::vector<std::size_t> starts;  // [tokens], in the text
   std::size_t end_tokens = 0;       // of the tokens, the last
@@ -238,6 +245,7 @@ minimind_status minimind_matcher_rollback(minimind_matcher* matcher, size_t coun
 minimind_status minimind_matcher_end(minimind_matcher* matcher, uint64_t* tokens, int* may_end) {
   return use(matcher, [&] {
     const bool ended = matcher->end_tokens > 0;
+    while (!ended && !matcher->state->measure_end()) continue;
     required(tokens, "tokens") = ended ? 0 : matcher->state->most_tokens_to_end();
     required(may_end, "may_end") = ended || matcher->state->may_end() ? 1 : 0;
   });

@@ -73,27 +73,29 @@ void GrammarConstraint::restart(std::size_t tokens_left) {
   prepare_all();
   state_->restart();
   tokens_left_ = tokens_left;
-  left_ = Left::ends;
+  left_ = Left::end;
 }
 
 // Each of the parts has the limit of work of one step of GrammarState.
 bool GrammarConstraint::prepare() {
+  bool was_in_time = true;
   switch (left_) {
     case Left::state:
       begin();
-      left_ = Left::ends;
+      left_ = Left::end;
       break;
-    case Left::advance:
-      if (!state_->advance(tokenizer_.token_bytes(token_)))
-        throw std::logic_error("a token that the grammar does not allow");
-      ends_in_time_ = tokens_left_ == 0 || state_->bytes_to_end() <= tokens_left_;
-      left_ = ends_in_time_ ? Left::mask : Left::ends;
-      break;
-    case Left::ends:
+    case Left::end:
       ends_in_time_ = tokens_left_ == 0 || state_->bytes_to_end() <= tokens_left_;
       if (!ends_in_time_ && !state_->measure_end()) break;
       ends_in_time_ = ends_in_time_ || state_->ends_in(tokens_left_);
       left_ = Left::mask;
+      break;
+    case Left::advance:
+      if (!state_->advance(tokenizer_.token_bytes(token_)))
+        throw std::logic_error("a token that the grammar does not allow");
+      was_in_time = ends_in_time_;
+      ends_in_time_ = tokens_left_ == 0 || state_->bytes_to_end() <= tokens_left_;
+      left_ = ends_in_time_ || !was_in_time ? Left::mask : Left::end;
       break;
     case Left::mask:
       update();

@@ -53,6 +53,7 @@ class GrammarConstraint {
   bool measure_end() { return state_->measure_end(); }
   std::uint64_t most_tokens_to_end() {
     prepare_all();
+    while (!measure_end()) continue;
     return state_->most_tokens_to_end();
   }
 
@@ -66,7 +67,7 @@ class GrammarConstraint {
   bool conforms(std::string_view text) const;
 
  private:
-  enum class Left { state, advance, ends, mask, nothing };
+  enum class Left { state, end, advance, mask, nothing };
 
   void prepare_all() {
     while (!prepare()) continue;

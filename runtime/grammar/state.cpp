@@ -34,8 +34,8 @@ constexpr std::size_t most_at_once = std::size_t{1} << 16;
 
 constexpr std::size_t max_mask_bytes = std::size_t{16} << 20;
 
-// Bytes to the end of a text that are looked at, and those in one step.
-constexpr std::size_t longest_way = 4096, most_steps_to_end = 256;
+// Bytes to the end of a text that are looked at, and the work on them in one step.
+constexpr std::size_t longest_way = 4096, most_work_to_end = 50'000, work_of_a_byte = 150;
 
 constexpr std::size_t most_cut_bytes = 3;  // that complete the start of a character
 
@@ -400,7 +400,7 @@ void GrammarState::measure_ends_in(const TokenTrie& trie, std::vector<bool> usab
 }
 
 std::uint64_t GrammarState::most_tokens_to_end() {
-  while (!measure_end()) continue;
+  begin_step();
   return ends_trie_ ? std::min(measured(current_), bytes_to_end()) : bytes_to_end();
 }
 
@@ -411,7 +411,7 @@ bool GrammarState::measure_end() {
   for (std::size_t followed = 0; followed < longest_way && bytes_to_end_[at] > 0; ++followed) {
     ways_.resize(states_.size());
     if (ways_[at].tokens != Way::not_measured) break;
-    if (ways_[at].next == unknown && !step_closer(at)) return steps_to_end_ <= most_steps_to_end;
+    if (ways_[at].next == unknown && !step_closer(at)) return work_to_end_ < most_work_to_end;
     at = ways_[at].next;
   }
   return true;
@@ -448,7 +448,7 @@ std::uint64_t GrammarState::measured(State state) {
 // Finds a byte that a shortest text starts with. Returns false if there is none, or if that would be too much in one
 // step.
 bool GrammarState::step_closer(State state) {
-  if (++steps_to_end_ > most_steps_to_end || entries() > most_entries_ + max_entries / 4) return false;
+  if (work_to_end_ >= most_work_to_end || entries() > most_entries_ + max_entries / 4) return false;
   work_ = 0;
   ByteSet closer;
   for (const GrammarItem& item : states_[state]) {
@@ -460,6 +460,7 @@ bool GrammarState::step_closer(State state) {
   while (byte < closer.size() && !closer.test(byte)) ++byte;
   if (byte == closer.size()) return false;
   const Move move = next(state, static_cast<std::uint8_t>(byte));
+  work_to_end_ += work_of_a_byte + states_[state].size() + work_;
   if (move == dead || bytes_to_end_[state_of(move)] + 1 != bytes_to_end_[state]) return false;
   ways_[state].next = state_of(move);
   ways_[state].byte = static_cast<std::uint8_t>(byte);
@@ -1001,7 +1002,7 @@ std::size_t GrammarState::entries() const {
 }
 
 void GrammarState::begin_step() {
-  work_ = steps_to_end_ = 0;
+  work_ = work_to_end_ = 0;
   most_work_ = max_step_work;
   if (entries() > most_entries_) forget_all_but(current_, current_);
 }

@@ -103,8 +103,8 @@ class GrammarState {
   // [ids] is true.
   void measure_ends_in(const TokenTrie& trie, std::vector<bool> usable);
 
-  // Does a part of the work of most_tokens_to_end(), some milliseconds at most. Returns false after one that is not the
-  // last.
+  // Looks at the end of the text so far for most_tokens_to_end(), some milliseconds at most. Returns false after a part
+  // of the work that is not the last: until then, the end counts more.
   bool measure_end();
 
   // Returns how many tokens complete the text so far, at most: the fewest for a text of bytes_to_end() bytes, of which
@@ -246,7 +246,7 @@ class GrammarState {
   };
   std::vector<Way> ways_;          // [states], as far as they were measured
   std::vector<State> unmeasured_;  // before one that is measured
-  std::size_t steps_to_end_ = 0;   // in this step
+  std::size_t work_to_end_ = 0;    // in this step
 
   // The tokens that may follow a state, if neither names and items so far nor a limit decided on any.
   struct KnownMask {

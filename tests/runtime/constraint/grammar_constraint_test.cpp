@@ -159,6 +159,23 @@ TEST(GrammarConstraint, RandomSchemasEndWholeWithinAnyLimit) {
   EXPECT_EQ(in_fewer_tokens, cases(300));
 }
 
+TEST(GrammarConstraint, ALongEndIsMeasuredInPartsAndIsExact) {
+  const Tokenizer tokenizer = load_tokenizer(MINIMIND_SOURCE_DIR "/weights/demo");
+  std::string text;
+  for (std::size_t i = 0; text.size() < 4'000; ++i) text += "白日依山尽" + std::to_string(i);
+  const auto grammar = std::make_shared<const Grammar>(parse_grammar("root ::= \"" + text + "\"", "g.gbnf"));
+  const std::size_t tokens = tokenizer.encode(text).size();
+  for (const std::size_t limit : {tokens, tokens + 1}) {
+    GrammarConstraint constraint(grammar, make_token_trie(tokenizer), tokenizer, tokenizer.vocab_size(), {}, limit);
+    std::size_t parts = 1;
+    while (!constraint.prepare()) ++parts;
+    EXPECT_GT(parts, 5U);
+    EXPECT_LE(constraint.most_tokens_to_end(), tokens);
+    std::mt19937 random(1);
+    EXPECT_EQ(random_text(constraint, tokenizer, limit, random), text);
+  }
+}
+
 TEST(GrammarConstraint, OnlyTokensThatMayComeCountForAnEnd) {
   const Tokenizer tokenizer = load_tokenizer(MINIMIND_SOURCE_DIR "/weights/demo");
   const auto grammar = std::make_shared<const Grammar>(parse_grammar("root ::= \"春风\"", "g.gbnf"));
