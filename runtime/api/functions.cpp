@@ -594,7 +594,8 @@ ChatJson delta_of(const AnswerEvent& event, std::size_t& calls) {
     case AnswerEvent::Kind::thought:
       return {{"reasoning_content", event.text}};
     case AnswerEvent::Kind::tool_call:
-    case AnswerEvent::Kind::arguments:  // only of a parser that streams calls
+    case AnswerEvent::Kind::arguments:    // only of a parser that streams calls
+    case AnswerEvent::Kind::broken_call:  // likewise
       break;
     case AnswerEvent::Kind::text:
     case AnswerEvent::Kind::not_a_call:

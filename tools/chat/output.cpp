@@ -64,7 +64,8 @@ void TextOutput::event(const AnswerEvent& event) {
       has_no_call_ = true;
       break;
     case AnswerEvent::Kind::text:
-    case AnswerEvent::Kind::arguments:  // only of a parser that streams calls
+    case AnswerEvent::Kind::arguments:    // only of a parser that streams calls
+    case AnswerEvent::Kind::broken_call:  // likewise
       break;
   }
   if (as_written_) return;
