@@ -84,14 +84,14 @@ void Scheduler::prepare() {
   if (unprepared.empty()) return;
   ++preparations_;
   std::ranges::stable_sort(unprepared, {}, &Text::last_preparation);
-  using Clock = std::chrono::steady_clock;
-  const auto end = paced() ? Clock::now() + longest_preparation : Clock::time_point::max();
+  using SteadyClock = std::chrono::steady_clock;
+  const auto end = paced() ? SteadyClock::now() + longest_preparation : SteadyClock::time_point::max();
   std::atomic<std::size_t> next = 0;
   run_team(unprepared.size() > 1 ? forward_.team_size() : 1, [&](Worker&) {
     for (std::size_t i = next++; i < unprepared.size(); i = next++) {
       Text& text = *unprepared[i];
       try {
-        while (!text.prepared && Clock::now() < end) {
+        while (!text.prepared && SteadyClock::now() < end) {
           text.last_preparation = preparations_;
           text.prepared = text.generation->prepare();
         }
