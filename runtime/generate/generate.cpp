@@ -217,7 +217,8 @@ void Generation::sample_row_by_row(Matrix<const float> logits) {
 // Whether the text continues after the token sampled, if any.
 bool Generation::sample(std::span<const float> logits) {
   while (!prepare()) continue;
-  if (ended_ || room() == 0) return ended_ ? false : end(FinishReason::length);
+  if (ended_) return false;
+  if (room() == 0) return end(FinishReason::length);
   if (interrupted_) return end(FinishReason::interrupted);
   const std::int32_t token = sampler_->sample(options_.process ? options_.process(tokens_, logits) : logits,
                                               constraint_ ? constraint_->allowed() : std::span<const std::uint8_t>(),

@@ -11,7 +11,6 @@
 #include "runtime/kernels/blocks.h"
 #include "runtime/kernels/packed_groups-inl.h"
 #include "runtime/kernels/part_matmul-inl.h"
-#include "weights/tensor/dtype.h"
 
 namespace minimind::kernels {
 namespace {

@@ -28,11 +28,17 @@ void replace(BlockProducts& products, const ProductsOf<Blocks...>& by) {
   ((static_cast<ProductOf<Blocks>&>(products) = by), ...);
 }
 
-[[maybe_unused]] BlockProducts with_matrices(BlockProducts products, const MatrixProducts& by) {
-  replace(products, by.blocks);
-  products.multiply_add = by.multiply_add;
-  products.multiply_adds_per_round = by.multiply_adds_per_round;
-  return products;
+// Returns the table with the products `by`, and for other blocks those of a dot product.
+template <const BlockProducts& dot_products, const MatrixProducts& by>
+Table with_matrices(const Table& table, const char* name) {
+  static const BlockProducts blocks = [] {
+    BlockProducts products = dot_products;
+    replace(products, by.blocks);
+    products.multiply_add = by.multiply_add;
+    products.multiply_adds_per_round = by.multiply_adds_per_round;
+    return products;
+  }();
+  return with_blocks(with_q8_0(table, by.q8_0, name), blocks);
 }
 
 #if defined(__x86_64__)
@@ -49,16 +55,11 @@ bool has_tiles() {
 bool has_amx() {
   return x86_features().avx512vnni && x86_features().amx_int8 && has_tiles();
 }
-
-Table avx512_with_amx() {
-  static const BlockProducts blocks = with_matrices(avx512vnni_blocks, amxint8);
-  return with_blocks(with_q8_0(avx512, amxint8.q8_0, "amxint8"), blocks);
-}
 #endif
 
 constexpr InstructionSet all_sets[] = {
 #if defined(__linux__)
-    {avx512_with_amx, has_amx},
+    {[] { return with_matrices<avx512vnni_blocks, amxint8>(avx512, "amxint8"); }, has_amx},
 #endif
     {[] { return with_blocks(with_q8_0(avx512, avx512vnni, "avx512vnni"), avx512vnni_blocks); },
      [] { return x86_features().avx512vnni; }},
@@ -78,13 +79,8 @@ bool has_matrix_product() {
   return has_dot_product() && (getauxval(AT_HWCAP2) & HWCAP2_I8MM);
 }
 
-Table neon_with_matrices() {
-  static const BlockProducts blocks = with_matrices(neon_dotprod_blocks, neon_i8mm);
-  return with_blocks(with_q8_0(neon, neon_i8mm.q8_0, "neon_i8mm"), blocks);
-}
-
 constexpr InstructionSet all_sets[] = {
-    {neon_with_matrices, has_matrix_product},
+    {[] { return with_matrices<neon_dotprod_blocks, neon_i8mm>(neon, "neon_i8mm"); }, has_matrix_product},
     {[] { return with_blocks(with_q8_0(neon, neon_dotprod, "neon_dotprod"), neon_dotprod_blocks); }, has_dot_product},
     {[] { return with_blocks(neon, neon_blocks); }, [] { return true; }},
 };

@@ -3,7 +3,7 @@
 // Included by the products of block types other than q8_0 only: weights of fewer than 8 bits, for each instruction set.
 // Of the kinds of dot products, as int8_dot-inl.h has them, UnsignedDot<bits, bias> takes unsigned quants of `bits`
 // bits, at most 6, which represent quant - bias; CodeDot takes results of look_up(). StripDot, with another start(),
-// takes the weights of strips.
+// takes the weights of strips. BlockWeights are those of blocks of nibbles.
 
 #include <cstddef>
 #include <cstdint>
