@@ -70,7 +70,7 @@ void GrammarConstraint::accept(std::int32_t token, std::size_t tokens_left) {
 }
 
 void GrammarConstraint::restart(std::size_t tokens_left) {
-  prepare_all();
+  if (!state_) begin();
   state_->restart();
   tokens_left_ = tokens_left;
   left_ = Left::end;
@@ -79,13 +79,15 @@ void GrammarConstraint::restart(std::size_t tokens_left) {
 // Each of the parts has the limit of work of one step of GrammarState.
 bool GrammarConstraint::prepare() {
   bool was_in_time = true;
-  switch (left_) {
+  const Left part = std::exchange(left_, Left::failed);
+  switch (part) {
     case Left::state:
       begin();
       left_ = Left::end;
       break;
     case Left::end:
       ends_in_time_ = tokens_left_ == 0 || state_->bytes_to_end() <= tokens_left_;
+      left_ = Left::end;
       if (!ends_in_time_ && !state_->measure_end()) break;
       ends_in_time_ = ends_in_time_ || state_->ends_in(tokens_left_);
       left_ = Left::mask;
@@ -102,14 +104,20 @@ bool GrammarConstraint::prepare() {
       left_ = Left::nothing;
       break;
     case Left::nothing:
+      left_ = Left::nothing;
       break;
+    case Left::failed:
+      throw std::logic_error("a constraint that failed is used");
   }
   return left_ == Left::nothing;
 }
 
-bool GrammarConstraint::conforms(std::string_view text) const {
-  GrammarState state(grammar_);
-  return state.advance(text) && state.may_end();
+// What the state knows of the text makes that quick.
+bool GrammarConstraint::conforms(std::string_view text) {
+  if (left_ == Left::failed) return false;
+  if (!state_) begin();
+  state_->restart();
+  return state_->advance(text) && state_->may_end();
 }
 
 // Returns true if any token is allowed.
@@ -167,7 +175,7 @@ std::span<const std::uint8_t> MarkedConstraint::allowed() {
   return all_allowed_ ? std::span<const std::uint8_t>() : allowed_;
 }
 
-bool MarkedConstraint::conforms(std::string_view text) const {
+bool MarkedConstraint::conforms(std::string_view text) {
   return marks_ ? place_ == Place::outside : constraint_.conforms(text);
 }
 

@@ -63,11 +63,11 @@ class GrammarConstraint {
     return finished_;
   }
 
-  // Returns true if `text` is one of the grammar's.
-  bool conforms(std::string_view text) const;
+  // Returns true if `text` is one of the grammar's, which prepare() has not failed on. Goes back to the start.
+  bool conforms(std::string_view text);
 
  private:
-  enum class Left { state, end, advance, mask, nothing };
+  enum class Left { state, end, advance, mask, nothing, failed };
 
   void prepare_all() {
     while (!prepare()) continue;
@@ -116,7 +116,7 @@ class MarkedConstraint final : public Constraint {
     while (!prepare()) continue;
     return finished_;
   }
-  bool conforms(std::string_view text) const override;
+  bool conforms(std::string_view text) override;
 
  private:
   enum class Place { outside, mark, text };

@@ -35,7 +35,7 @@ class LeastTokens final : public Constraint {
   }
 
   bool finished() override { return other_ && other_->finished(); }
-  bool conforms(std::string_view text) const override { return !other_ || other_->conforms(text); }
+  bool conforms(std::string_view text) override { return !other_ || other_->conforms(text); }
 
  private:
   void update() {

@@ -30,8 +30,8 @@ class Constraint {
   // Returns true if the text is complete and no token can follow.
   virtual bool finished() = 0;
 
-  // Returns true if `text`, which is that of all tokens taken, is complete.
-  virtual bool conforms(std::string_view text) const = 0;
+  // Returns true if `text`, which is that of all tokens taken, is complete. Only the destructor may follow.
+  virtual bool conforms(std::string_view text) = 0;
 };
 
 // The start of a text that is to be constrained.

@@ -226,6 +226,8 @@ void TextQueue::compute(std::size_t prompt_tokens) {
 
 void TextQueue::report() {
   for (const auto& text : std::exchange(ended_, {})) end(*text);
+  if (!old_.empty()) old_.pop_back();  // one in a step, so that the texts that run wait for no more
+  if (running_.empty()) old_.clear();
 }
 
 void TextQueue::take_waiting(TextQueue& from) {
@@ -254,6 +256,8 @@ void TextQueue::end_waiting(const std::exception_ptr& error) {
 }
 
 void TextQueue::release(Text& text) {
+  if (text.generation) old_.push_back(text.generation->take_constraint());
+  if (old_.size() > 0 && !old_.back()) old_.pop_back();
   text.generation.reset();
   if (text.context && !text.job.context) pool_.release(text.context);
 }

@@ -156,7 +156,8 @@ class TextQueue {
   ContextPool pool_;
   std::deque<std::unique_ptr<Text>> waiting_;  // by their turns
   std::vector<std::unique_ptr<Text>> running_, ended_;
-  bool has_small_ = false;  // since a small text came
+  std::vector<std::unique_ptr<Constraint>> old_;  // of texts that ended: they may have much memory to free
+  bool has_small_ = false;                        // since a small text came
   std::size_t requests_ = 0;
   std::size_t steps_ = 0;
   std::size_t turn_ = 0;  // the latest of those that started
