@@ -23,6 +23,7 @@ export async function streamAnswer({model, messages, tools, think}, message, sig
       const choice = chunk.choices?.[0];
       if (choice?.delta && append(choice.delta, message, calls_before)) clock.token(chunk.time);
       if (choice?.finish_reason) message.info.finish = choice.finish_reason;
+      if (choice?.finish_reason && choice.finish_reason !== 'length') dropBrokenCalls(message);
       onchange();
     }
   } catch (error) {
@@ -31,6 +32,19 @@ export async function streamAnswer({model, messages, tools, think}, message, sig
   } finally {
     Object.assign(message.info, clock.summary());
   }
+}
+
+// What started like a call and turned out to be none is in the content.
+function dropBrokenCalls(message) {
+  const calls = (message.tool_calls ?? []).filter((call) => {
+    try {
+      return Boolean(JSON.parse(call.function.arguments));
+    } catch {
+      return false;
+    }
+  });
+  if (calls.length > 0) message.tool_calls = calls;
+  else delete message.tool_calls;
 }
 
 // Adds a delta to the message. Returns whether it had text.
