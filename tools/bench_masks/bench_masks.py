@@ -4,7 +4,8 @@ FOLDER has MaskBench's files {"schema": ..., "tests": [{"data": ..., "valid": ..
 Each engine reads all files in one process per vocabulary, by its Python package; a file in which it crashes or takes over a minute
 is counted, and the next one is read by a new process. A file passes if each of its texts is judged as it should be; those of a
 refused schema are not. Times are CPU time of the thread: of compiling, and for each token of each text until it is judged, of the
-mask and of accepting the token, by the engine's functions for Python and less what reading the clock takes.
+mask and of accepting the token, by the engine's functions for Python and less what reading the clock takes. Interruptions count
+as CPU time: a file with a mask of over a millisecond is measured again, from compiling on, and the lesser time of each mask counts.
 """
 
 from __future__ import annotations
@@ -153,13 +154,23 @@ def measure(engine: Any, tokenizer: Any, file: Dict[str, Any]) -> Dict[str, Any]
     return result
 
 
+def measure_twice_if_slow(engine: Any, tokenizer: Any, file: Dict[str, Any]) -> Dict[str, Any]:
+    result = measure(engine, tokenizer, file)
+    if max(result["masks"], default=0) < 1000:
+        return result
+    again = measure(engine, tokenizer, file)["masks"]
+    if len(again) == len(result["masks"]):
+        result["masks"] = [min(times) for times in zip(result["masks"], again)]
+    return result
+
+
 def work(engine_name: str, vocabulary: str) -> None:
     """Reads names of files, and writes a line of JSON for each."""
     tokenizer, end = VOCABULARIES[vocabulary]()
     engine = ENGINES[engine_name](tokenizer, end)
     for line in sys.stdin:
         file = json.loads(pathlib.Path(line.rstrip("\n")).read_text())
-        print(json.dumps(measure(engine, tokenizer, file)), flush=True)
+        print(json.dumps(measure_twice_if_slow(engine, tokenizer, file)), flush=True)
 
 
 class Worker:
