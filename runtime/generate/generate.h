@@ -176,7 +176,6 @@ class Generation {
   // Works out what may follow, as Constraint does, or else take() has to; the text may end by that.
   bool prepare();
   bool is_prepared() const { return !constraint_ || prepared_; }
-  std::unique_ptr<Constraint> take_constraint() { return std::move(constraint_); }  // after finish()
 
   // Whether nothing is left to run. Ends the text once `interrupted` is set.
   bool ended();

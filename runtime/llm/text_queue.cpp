@@ -194,7 +194,7 @@ TextQueue::Start TextQueue::start(Text& text) {
       return pool_.is_being_computed(task.reusable()) ? Start::waits_for_prefix : Start::waits_for_memory;
     }
     running_.reserve(running_.size() + 1);
-    text.generation.emplace(
+    text.generation = std::make_unique<Generation>(
         *model_, *text.context, llm_.tokenizer_or_null(), task.prompt, task.options,
         [&text](std::string_view piece) {
           if (text.job.on_text) text.job.on_text(piece, *text.generation);
@@ -217,7 +217,8 @@ void TextQueue::compute(std::size_t prompt_tokens) {
     if (text->job.on_first_token) text->job.on_first_token();
   }
   for (const auto& [generation, error] : ended) {
-    const auto text = std::ranges::find(running_, generation, [](const auto& other) { return &*other->generation; });
+    const auto text =
+        std::ranges::find(running_, generation, [](const auto& other) { return other->generation.get(); });
     (*text)->error = error;
     ended_.push_back(std::move(*text));
     running_.erase(text);
@@ -256,9 +257,7 @@ void TextQueue::end_waiting(const std::exception_ptr& error) {
 }
 
 void TextQueue::release(Text& text) {
-  if (text.generation) old_.push_back(text.generation->take_constraint());
-  if (old_.size() > 0 && !old_.back()) old_.pop_back();
-  text.generation.reset();
+  if (text.generation) old_.push_back(std::move(text.generation));
   if (text.context && !text.job.context) pool_.release(text.context);
 }
 
@@ -277,7 +276,7 @@ void TextQueue::end(Text& text) {
 
 const Generation* TextQueue::running(const GenerationTask& task) const {
   const auto text = std::ranges::find(running_, &task, [](const auto& other) { return other->job.task.get(); });
-  return text == running_.end() ? nullptr : &*(*text)->generation;
+  return text == running_.end() ? nullptr : (*text)->generation.get();
 }
 
 void TextQueue::remove(const GenerationTask& task) {

@@ -8,7 +8,6 @@
 #include <functional>
 #include <map>
 #include <memory>
-#include <optional>
 #include <span>
 #include <string_view>
 #include <utility>
@@ -125,7 +124,7 @@ class TextQueue {
     std::size_t passed = 0;  // texts that came later and started earlier
     std::size_t since = 0;   // the step in which it got or lost its place
     Context* context = nullptr;
-    std::optional<Generation> generation{};
+    std::unique_ptr<Generation> generation{};
     bool has_begun = false;  // its first token is there
     bool paused = false;     // it has no place
     std::exception_ptr error{};
@@ -156,7 +155,7 @@ class TextQueue {
   ContextPool pool_;
   std::deque<std::unique_ptr<Text>> waiting_;  // by their turns
   std::vector<std::unique_ptr<Text>> running_, ended_;
-  std::vector<std::unique_ptr<Constraint>> old_;  // of texts that ended: they may have much memory to free
+  std::vector<std::unique_ptr<Generation>> old_;  // of texts that ended: they may have much memory to free
   bool has_small_ = false;                        // since a small text came
   std::size_t requests_ = 0;
   std::size_t steps_ = 0;
