@@ -163,6 +163,8 @@ class Handler(http.server.BaseHTTPRequestHandler):
             self.send_json(503, {'error': {'message': 'busy'}}, {'Retry-After': '7'})
         elif last['role'] == 'user' and text.startswith('weather'):
             self.stream(self.chat_chunks(body, CALLS, 'tool_calls'))
+        elif text == 'broken call':
+            self.stream(self.chat_chunks(body, [CALLS[0], CALLS[2], {'content': '{"city": oops}'}], 'stop'))
         elif last['role'] == 'tool':
             results = [message['content'] for message in body['messages'] if message['role'] == 'tool']
             self.stream(self.chat_chunks(body, [{'content': 'It is ' + ', '.join(results)}], 'stop'))

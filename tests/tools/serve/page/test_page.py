@@ -309,6 +309,13 @@ class ChatTest(PageTest):
         self.assertEqual(results, [{'role': 'tool', 'tool_call_id': 'call_0', 'content': '21'},
                                    {'role': 'tool', 'tool_call_id': 'call_1', 'content': '<b>30</b>'}])
 
+    def test_what_turned_out_to_be_no_call_is_text_alone(self):
+        self.send('broken call')
+        self.wait(lambda: self.idle() and self.answer() == '{"city": oops}')
+        self.assertEqual(self.all('.call'), [])
+        self.send('hello')
+        self.assertNotIn('tool_calls', self.server.requests[-1]['messages'][1])
+
     def test_invalid_tools_are_reported_and_not_sent(self):
         self.click('#open-settings')
         self.find('#tools').send_keys('[{"type": "function"}]')
