@@ -233,6 +233,9 @@ def main() -> None:
     parser.add_argument("--vocabularies", type=int, default=len(VOCABULARIES), help="the first so many")
     parser.add_argument("--slowest", type=int, default=0, help="also name so many files by their slowest mask, and what is not passed")
     options = parser.parse_args()
+    for engine in options.engines.split(","):
+        if engine not in ENGINES:
+            parser.error(f"--engines has {engine}, expected {', '.join(ENGINES)}")
     files = sorted(options.folder.rglob("*.json"))[:: options.every]
     if not files:
         parser.error(f"{options.folder}: has no .json files, expected those of MaskBench")
