@@ -1028,7 +1028,7 @@ std::vector<std::uint64_t> SchemaShapes::members_of_some(const ObjectCase& objec
   using Bytes = std::vector<std::vector<std::uint64_t>>;
   Bytes bytes(open + 1, std::vector<std::uint64_t>(most + 1, no_text));
   bytes[0][0] = 0;
-  const auto add = [&](const Bytes& before, std::uint64_t name_bytes, const std::vector<NodeId>& value,
+  const auto add = [&](Bytes& to, const Bytes& before, std::uint64_t name_bytes, const std::vector<NodeId>& value,
                        std::uint32_t possible, bool may_be_none) {
     for (std::uint32_t chosen = possible; chosen != 0 || may_be_none; chosen = (chosen - 1) & possible) {
       std::vector<NodeId> nodes = value;
@@ -1039,7 +1039,7 @@ std::vector<std::uint64_t> SchemaShapes::members_of_some(const ObjectCase& objec
       for (std::uint32_t done = open; member < no_text; done = (done - 1) & open) {
         spend(1 + most / properties_in_a_step);
         for (std::size_t count = 0; count < most; ++count) {
-          std::uint64_t& after = bytes[done | chosen][count + 1];
+          std::uint64_t& after = to[done | chosen][count + 1];
           after = std::min(after, added(before[done][count], member));
         }
         if (done == 0) break;
@@ -1058,13 +1058,13 @@ std::vector<std::uint64_t> SchemaShapes::members_of_some(const ObjectCase& objec
     if (possible == 0 && !property.required) continue;
     const Bytes before = bytes;
     if (property.required) bytes.assign(bytes.size(), std::vector<std::uint64_t>(most + 1, no_text));
-    add(before, property.name_bytes, property.value, possible, property.required);
+    add(bytes, before, property.name_bytes, property.value, possible, property.required);
   }
   // Any number of others may follow.
   for (std::size_t turn = 0; turn < most; ++turn) {
     const Bytes before = bytes;
     for (const ObjectCase::Others& others : object.others) {
-      add(before, automata().bytes(others.names).front(), others.value, others.some & open, false);
+      add(bytes, before, automata().bytes(others.names).front(), others.value, others.some & open, false);
     }
     if (bytes == before) break;
   }

@@ -44,8 +44,7 @@ class ResponseAnswer {
         .gone = &own->answer_->gone(),
         .on_text = [own](std::string_view piece,
                          const Generation& generation) { own->on_text(piece, generation.scores()); },
-        .on_end = [own](Generated generated,
-                        const std::exception_ptr& error) { own->on_end(std::move(generated), error); },
+        .on_end = [own](const Generated& generated, const std::exception_ptr& error) { own->on_end(generated, error); },
     });
     engine.submit(std::move(jobs));
   }

@@ -42,8 +42,8 @@ class JsonBuilder : public nlohmann::json_sax<Json> {
 
   Json build() {
     // Json::sax_parse() would bring the library's readers of five binary formats.
-    auto bytes = nlohmann::detail::input_adapter(text_.begin(), text_.end());
-    nlohmann::detail::parser<Json, decltype(bytes)>(std::move(bytes)).sax_parse(this);
+    const auto bytes = [this] { return nlohmann::detail::input_adapter(text_.begin(), text_.end()); };
+    nlohmann::detail::parser<Json, decltype(bytes())>(bytes()).sax_parse(this);
     return std::move(root_);
   }
 
