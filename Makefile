@@ -97,7 +97,8 @@ LDLIBS := $(SYSROOT:%=-L%/lib) $(if $(STATIC),,-Wl,--allow-shlib-undefined -lfmt
 PACK_ADDRESSES := -Wl,-z,pack-relative-relocs
 STATIC_PIE = -static-pie -s -Wl,--gc-sections $(call known_link_flags,$(PACK_ADDRESSES))
 # Without the time of linking, two builds give the same bytes. Stacks are as large as those of Linux.
-PROGRAM_windows := -static -s -municode -Wl,--gc-sections -Wl,--no-insert-timestamp -Wl,--stack,8388608
+STATIC_windows := -static -s -Wl,--gc-sections -Wl,--no-insert-timestamp
+PROGRAM_windows := $(STATIC_windows) -municode -Wl,--stack,8388608
 PROGRAM_macos := -s -Wl,-x,-dead_strip
 PROGRAM_android := -pie -s -Wl,--gc-sections -Wl,-z,relro,-z,now,-z,noexecstack
 PIE = $(or $(PROGRAM_$(SYSTEM)),$(if $(STATIC),$(STATIC_PIE),-pie))
@@ -150,10 +151,13 @@ KERNEL_UNITS := $(KERNELS) $(INSTRUCTION_SETS)
 KERNEL_OBJECTS := $(KERNEL_UNITS:%=$(BUILD)/%.o)
 OBJECTS := $(KERNEL_OBJECTS) $(patsubst %,$(BUILD)/%.o,$(filter-out $(KERNEL_UNITS),$(UNITS))) $(EMBEDDED)
 ABI := $(shell sed -n 's/^\#define MINIMIND_ABI //p' runtime/api/minimind.h)
-LIBRARY := $(BUILD)/libminimind.so.$(ABI)
+LIBRARY_linux := libminimind.so.$(ABI)
+LIBRARY_windows := libminimind-$(ABI).dll
+LIBRARY_macos := libminimind.$(ABI).dylib
+LIBRARY := $(BUILD)/$(LIBRARY_$(SYSTEM))
 TEST_OBJECTS := $(TEST_UNITS:%=$(BUILD)/%.o)
 
-.PHONY: all lib licences release test-release test-arm64 test-windows test-macos test-android wheel test-python help demo poet test test-serve test-clients test-deploy check test-everything test-systems run-tests install install-program deb test-deb clean format sanitize sanitize-threads run-threaded-tests soak fuzz reference bench-peers packages test-packages check-format check-units tidy
+.PHONY: all lib program licences release test-release test-arm64 test-windows test-macos test-android wheel wheels test-wheels test-python help demo poet test test-serve test-clients test-deploy check test-everything test-systems run-tests install install-program deb test-deb clean format sanitize sanitize-threads run-threaded-tests soak fuzz reference bench-peers packages test-packages check-format check-units tidy
 all: minimind
 
 help:
@@ -180,6 +184,8 @@ help:
 	@echo 'make deb              install debhelper if it is missing, and build a package of Debian, build/deb/*.deb'
 	@echo 'make test-deb         as root: the same, and install, upgrade and remove it in a new Debian 12 under build/deb-root'
 	@echo 'make wheel            build the package for Python, build/wheel/*.whl'
+	@echo 'make wheels           the same, and those for $(WHEEL_TARGETS)'
+	@echo 'make test-wheels      the same, and check them; that of 64-bit ARM runs under emulation'
 	@echo 'make test-python      build the wheel, install it under build/ and test it'
 	@echo 'make test-examples    the same with PyTorch, transformers and lm_eval, for tools/python/examples'
 	@echo 'make test-deploy      run the steps of tools/commands/DEPLOY.md with transformers, and with llama-server if it is on PATH'
@@ -207,17 +213,23 @@ QUIET := $(if $(V),,@)
 # Of a template that several units contain, the linker takes the first: not one of a unit that was compiled quickly.
 in_link_order = $(filter-out $(QUICK_OBJECTS),$^) $(filter $(QUICK_OBJECTS),$^)
 
-minimind $(BUILD)/minimind: $(filter-out $(BUILD)/runtime/api.o,$(OBJECTS))
+BUILT_PROGRAM := $(BUILD)/minimind$(if $(filter windows,$(SYSTEM)),.exe)
+program: $(BUILT_PROGRAM)
+minimind $(BUILT_PROGRAM): $(filter-out $(BUILD)/runtime/api.o,$(OBJECTS))
 	@echo 'LINK $@'
 	$(QUIET)$(CXX) $(CXXFLAGS) $(LDFLAGS) $(HARDENED_LINK) $(PIE) $(in_link_order) $(LDLIBS) -o $@
 
-# The C interface, with the name that programs which are linked to it ask for.
+# The C interface, with the name that programs which are linked to it ask for. Of Windows' room, only the start of programs calls main.
+SHARED_linux = -Wl,-soname,$(notdir $@) -Wl,--version-script=runtime/api/exported.map -Wl,--defsym=__cxa_atexit=ignore_exit_handler \
+	$(if $(STATIC),-s -Wl$(comma)--gc-sections)
+SHARED_windows = $(STATIC_windows) $(BUILD)/exported.def -Wl,--defsym=main=abort -Wl,--wrap=atexit,--defsym=__wrap_atexit=ignore_exit_handler
+SHARED_macos = $(PROGRAM_macos) -Wl,-install_name,@rpath/$(notdir $@)
 lib: $(LIBRARY)
-$(LIBRARY): $(filter $(BUILD)/weights/% $(BUILD)/runtime/%,$(OBJECTS)) runtime/api/exported.map
+$(LIBRARY): $(filter $(BUILD)/weights/% $(BUILD)/runtime/% $(BUILD)/tools/$(SYSTEM).o,$(OBJECTS)) runtime/api/exported.map
 	@echo 'LINK $@'
-	$(QUIET)$(CXX) $(CXXFLAGS) $(LDFLAGS) $(HARDENED_LINK) -shared -Wl,-soname,$(notdir $@) -Wl,--version-script=runtime/api/exported.map \
-		-Wl,--defsym=__cxa_atexit=ignore_exit_handler $(filter %.o,$(in_link_order)) $(LDLIBS) -o $@
-	@ln -sfn $(notdir $@) $(@D)/libminimind.so
+	@{ echo EXPORTS; sed -n 's/^MINIMIND_API .*\(minimind_[a-z_]*\)(.*/\1/p' runtime/api/minimind.h; } > $(BUILD)/exported.def
+	$(QUIET)$(CXX) $(CXXFLAGS) $(LDFLAGS) $(HARDENED_LINK) -shared $(SHARED_$(SYSTEM)) $(filter %.o,$(in_link_order)) $(LDLIBS) -o $@
+	$(if $(filter linux,$(SYSTEM)),@ln -sfn $(notdir $@) $(@D)/libminimind.so)
 
 # What people download: a file for each target, with all libraries and the bundled poet within it.
 RELEASE_TARGETS := linux-x86_64 linux-aarch64 windows-x86_64 macos-aarch64 macos-x86_64 android-aarch64
@@ -233,7 +245,7 @@ build/zig/ziglang-0.17.1:
 
 release: minimind $(if $(filter macos-% android-%,$(RELEASE_TARGETS)),build/zig/ziglang-0.17.1)
 	$(if $(RELEASE_PACKAGES),$(call install_packages,$(RELEASE_PACKAGES)))
-	+LIBRARIES='$(BUILD_PACKAGES)' ZIG='$(ZIG)' tools/release.sh ./minimind $(VERSION) $(RELEASE_TARGETS)
+	+LIBRARIES='$(BUILD_PACKAGES)' GOALS='$(RELEASE_GOALS)' ZIG='$(ZIG)' tools/release.sh ./minimind $(VERSION) $(RELEASE_TARGETS)
 
 # Under emulation. The rooms of tools are left out: most of their tests start the program.
 ARM64_TESTS := $(filter tests/weights/% tests/runtime/%,$(TEST_UNITS))
@@ -244,13 +256,13 @@ test-arm64:
 # Under wine, whose own environment is build/wine.
 test-windows: minimind
 	$(call install_packages,$(WINDOWS_PACKAGES) wine)
-	+@$(MAKE) --no-print-directory release RELEASE_TARGETS=windows-x86_64
-	python3 tests/windows.py build/release-files/minimind-$(VERSION)-windows-x86_64.exe
+	+@$(MAKE) --no-print-directory release RELEASE_TARGETS=windows-x86_64 RELEASE_GOALS=wheel
+	python3 tests/windows.py build/release-files/minimind-$(VERSION)-windows-x86_64.exe build/for/windows-x86_64/wheel/*.whl
 
 # Nothing on Debian runs the program for macOS.
 test-macos: minimind
-	+@$(MAKE) --no-print-directory release RELEASE_TARGETS='macos-aarch64 macos-x86_64'
-	for file in build/release-files/minimind-$(VERSION)-macos-*; do \
+	+@$(MAKE) --no-print-directory release RELEASE_TARGETS='macos-aarch64 macos-x86_64' RELEASE_GOALS=wheel
+	for file in build/release-files/minimind-$(VERSION)-macos-* build/for/macos-*/wheel/*.whl; do \
 		python3 tests/macos.py $$file build/zig/lib/python3*/site-packages/ziglang/lib/libc/darwin/libSystem.tbd || exit 1; done
 
 # Under emulation.
@@ -524,16 +536,31 @@ licences: FORCE
 	@mkdir -p $(BUILD)
 	@tools/licences.sh $(VERSION) $(BUILD_PACKAGES) > $(BUILD)/LICENSES.txt
 
-# The package for Python with the libraries that it needs, for systems with the C library of this one or a later one.
+# The package for Python with the libraries that it needs, for systems with the C library of this one or a later one. For others
+# than this machine's, `make wheels` has it made of the programs that `make release` writes, and of libraries like them.
 WHEEL := build/wheel
 WHEEL_VENV := build/wheel-venv
-wheel: $(LIBRARY) minimind
+wheel: $(LIBRARY) $(BUILT_PROGRAM)
 	$(call create_venv,$(WHEEL_VENV))
 	$(WHEEL_VENV)/bin/pip install -q -r tools/python/requirements.txt
 	rm -rf $(WHEEL)
 	+$(WHEEL_VENV)/bin/python -m build -q --wheel --outdir $(WHEEL)/plain tools/python
+ifeq ($(SYSTEM),linux)
 	PATH="$(CURDIR)/$(WHEEL_VENV)/bin:$$PATH" $(WHEEL_VENV)/bin/auditwheel repair --wheel-dir $(WHEEL) $(WHEEL)/plain/*.whl
+else
+	cp $(WHEEL)/plain/*.whl $(WHEEL)
+endif
 	@ls $(WHEEL)/*.whl
+
+# Android's Python cannot load a library that is made with musl, and its own C library cannot be had from Debian or PyPI.
+WHEEL_TARGETS := linux-aarch64 windows-x86_64 macos-aarch64 macos-x86_64
+wheels: wheel
+	+@$(MAKE) --no-print-directory release RELEASE_TARGETS='$(WHEEL_TARGETS)' RELEASE_GOALS=wheel
+	cp $(WHEEL_TARGETS:%=build/for/%/wheel/*.whl) $(WHEEL)
+	@ls -l $(WHEEL)/*.whl
+
+test-wheels: wheels
+	python3 tests/wheels.py $(WHEEL)
 
 # Creates one in $(1) with the packages of the file $(2) and the wheel.
 define create_wheel_venv

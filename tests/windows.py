@@ -1,5 +1,6 @@
 #!/usr/bin/env python3
-"""windows.py MINIMIND.EXE: runs the program for Windows under wine, and compares what it does with ./minimind of this machine.
+"""windows.py MINIMIND.EXE WHEEL: runs the program for Windows under wine, and compares what it does with ./minimind of this machine;
+and C programs with the library that the package for Python has. No Python for Windows can be had from Debian or PyPI.
 
 What wine cannot show is in tools/windows/README.md. WINEPREFIX is build/wine unless it is set.
 """
@@ -18,10 +19,13 @@ import tempfile
 import time
 import unittest
 import urllib.request
+import zipfile
 
 ROOT = pathlib.Path(__file__).resolve().parent.parent
 GOLDEN = ROOT / 'tests/golden'
 NATIVE = ROOT / 'minimind'
+API, API_TESTS = ROOT / 'runtime/api', ROOT / 'tests/runtime/api'
+WHEEL = pathlib.Path(sys.argv.pop(2) if len(sys.argv) > 2 else next((ROOT / 'build/for/windows-x86_64/wheel').glob('*.whl')))
 PROGRAM = pathlib.Path(sys.argv.pop(1) if len(sys.argv) > 1 else ROOT / 'build/for/windows-x86_64/minimind.exe').resolve()
 WINE = shutil.which('wine') or shutil.which('wine64') or '/usr/lib/wine/wine64'
 ENVIRONMENT = {'WINEDEBUG': '-all', 'WINEPREFIX': str(ROOT / 'build/wine'), **os.environ, 'LC_ALL': 'C.UTF-8'}
@@ -88,6 +92,7 @@ class WindowsTest(unittest.TestCase):
         cls.model = cls.folder / '模型.pth'
         shutil.copy(GOLDEN / 'v3-dense/model.pth', cls.model)
         cls.poet = ROOT / 'weights/demo/model.pth'
+        cls.library = pathlib.Path(zipfile.ZipFile(WHEEL).extract('minimind_cpp/libminimind-1.dll', cls.folder))
 
     def succeeds(self, *arguments, **options):
         result = run(*arguments, **options)
@@ -100,10 +105,43 @@ class WindowsTest(unittest.TestCase):
         self.assertEqual(written, run(*arguments, program=NATIVE, **options).stdout)
         return written
 
+    def headers_of(self, file):
+        return subprocess.run(['x86_64-w64-mingw32-objdump', '-p', file], capture_output=True, text=True, check=True).stdout
+
     def test_needs_only_libraries_of_the_system(self):
-        tool = 'x86_64-w64-mingw32-objdump'
-        listed = subprocess.run([tool, '-p', PROGRAM], capture_output=True, text=True, check=True).stdout
-        self.assertLessEqual(set(re.findall(r'DLL Name: (\S+)', listed)), SYSTEM_LIBRARIES)
+        for file in (PROGRAM, self.library):
+            self.assertLessEqual(set(re.findall(r'DLL Name: (\S+)', self.headers_of(file))), SYSTEM_LIBRARIES)
+
+    def test_the_library_gives_what_its_header_declares(self):
+        declared = re.findall(r'^MINIMIND_API .*\b(minimind_\w+)\(', (API / 'minimind.h').read_text(), re.MULTILINE)
+        [exports] = re.findall(r'\[Ordinal/Name Pointer\] Table\n(.*?)\n\n', self.headers_of(self.library), re.DOTALL)
+        self.assertEqual([line.split()[-1] for line in exports.splitlines()], sorted(declared))
+
+    def compiled(self, *sources):
+        """A C program beside the library."""
+        program = self.library.with_name(f'{pathlib.Path(sources[0]).stem}.exe')
+        compiler = ['x86_64-w64-mingw32-gcc-posix', '-municode', '-std=c11', '-Wall', '-Wextra', '-Wpedantic', '-Werror', '-I', API]
+        subprocess.run([*compiler, *sources, API_TESTS / 'windows_main.c', self.library, '-o', program], check=True)
+        return program
+
+    def test_a_c_program_writes_what_the_program_writes(self):
+        question = '写一首七言绝句，题目：秋夜'
+        messages = json.dumps([{'role': 'user', 'content': question}])
+        model = self.folder / '诗人'
+        shutil.copytree(self.poet.parent, model)
+        written = run(self.compiled(API / 'example.c'), model / 'model.pth', '春天', messages, program=WINE)
+        self.assertEqual((written.returncode, written.stderr), (0, b''))
+        options = ['-q', '--greedy', '-n', '32', '-m', self.poet, '-p']
+        expected = [run(*command, program=NATIVE).stdout for command in (['generate', *options, '春天'], ['chat', *options, question])]
+        self.assertEqual(written.stdout, b'\n'.join(expected))
+        missing = run(self.compiled(API / 'example.c'), '没有.pth', '春天', messages, program=WINE)
+        self.assertEqual(missing.returncode, 1)
+        self.assertIn('没有.pth', missing.stderr.decode())
+
+    def test_a_c_program_may_end_while_it_writes(self):
+        for _ in range(3):
+            ended = run(self.compiled(API_TESTS / 'ends_while_writing.c'), self.poet, program=WINE, timeout=60)
+            self.assertEqual((ended.returncode, ended.stdout), (0, b'ends\n'))
 
     def test_logits_are_those_of_pytorch(self):
         for case in sorted(GOLDEN.iterdir()):

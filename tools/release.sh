@@ -4,8 +4,8 @@
 # Builds one file for each target under build/release-files: the whole program with the bundled poet within it as q8_0, which needs
 # nothing but the system. Two builds of one commit with the same packages give the same bytes. Beside the files: SHA256SUMS, and the
 # licences and versions of the libraries that are within them: LIBRARIES names their packages. MINIMIND is the program for this
-# machine, which writes the poet. ZIG is the command of zig, whose compiler writes
-# the files for macOS and Android.
+# machine, which writes the poet. ZIG is the command of zig, whose compiler writes the files for macOS and Android. GOALS are what
+# make shall do for each target besides: `wheel` writes its package for Python into build/for/TARGET/wheel.
 set -eu
 
 program=$1
@@ -41,8 +41,9 @@ for target in "$@"; do
     *) echo "release.sh: unknown target $target; see tools/release.sh" >&2; exit 2 ;;
   esac
   build=$work/$target
+  # shellcheck disable=SC2086 # A list of words.
   make --no-print-directory STATIC=1 BUILD="$build" CXX="$compiler" MACHINE="${target#*-}" SYSROOT="$sysroot" \
-    SYSTEM=$system BUNDLED_MODEL=$poet "$build/minimind"
+    SYSTEM=$system BUNDLED_MODEL=$poet WHEEL="$build/wheel" program $GOALS
   install -m 755 "$build/minimind$suffix" "$files/minimind-$version-$target$suffix"
 done
 # shellcheck disable=SC2086 # A list of words.

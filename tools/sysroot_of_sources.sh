@@ -28,7 +28,7 @@ library() {
   name=$1
   shift
   for source in "$@"; do
-    $compiler -O2 -fPIC -w -DUTF8PROC_STATIC -Dfdopen=fdopen -c "$source" -o "lib/$(basename "$source" .c).o"
+    $compiler -O2 -fPIC -fvisibility=hidden -w -DUTF8PROC_STATIC -Dfdopen=fdopen -c "$source" -o "lib/$(basename "$source" .c).o"
     $archiver rcsD "lib/lib$name.a" "lib/$(basename "$source" .c).o"
   done
 }

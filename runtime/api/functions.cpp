@@ -610,8 +610,12 @@ ChatJson delta_of(const AnswerEvent& event, std::size_t& calls) {
 
 }  // namespace
 
-// Takes the place of __cxa_atexit in the library: its static objects are not destroyed when a program ends, because
-// threads of the program, such as daemon threads of Python, may still call it then.
+// Takes the place of __cxa_atexit in the library, on Windows of atexit: its static objects are not destroyed when a
+// program ends, because threads of the program, such as daemon threads of Python, may still call it then. Windows has
+// ended the library's own threads by then, for which they would wait.
+#if defined(__APPLE__)  // whose linker gives no function a second name
+#define ignore_exit_handler __cxa_atexit
+#endif
 extern "C" int ignore_exit_handler(void (*)(void*), void*, void*) {
   return 0;
 }

@@ -32,7 +32,7 @@
 extern "C" {
 #endif
 
-#if defined(__GNUC__)
+#if defined(__GNUC__) && !defined(_WIN32)
 #define MINIMIND_API __attribute__((visibility("default")))
 #else
 #define MINIMIND_API

@@ -2,6 +2,8 @@
 
 A wheel has the library, the program and the bundled poet. An editable one leads to the checkout, whose library and program `make`
 keeps up to date. An sdist is the part of the checkout that `make` needs, with the pyproject.toml of its root.
+
+BUILD, SYSTEM, MACHINE and STATIC in the environment are those of the Makefile: by them, `make wheels` asks for other systems' wheels.
 """
 
 import base64
@@ -25,6 +27,15 @@ except ModuleNotFoundError:  # before Python 3.11
 HERE = pathlib.Path(__file__).resolve().parent
 ROOT = HERE.parents[1]
 PACKAGE = "minimind_cpp"
+BUILD = os.environ.get("BUILD", "build/release")
+MACHINE = os.environ.get("MACHINE") or sysconfig.get_platform().partition("-")[2]
+# Of each system: what pip calls it, and what its library and its program are called.
+SYSTEMS = {
+    "linux": (f"linux_{MACHINE}", "libminimind.so.*", "minimind"),
+    "windows": ("win_amd64", "libminimind-*.dll", "minimind.exe"),
+    "macos": (f"macosx_11_0_{MACHINE.replace('aarch64', 'arm64')}", "libminimind.*.dylib", "minimind"),
+}
+PLATFORM, LIBRARY, PROGRAM = SYSTEMS[os.environ.get("SYSTEM", "linux")]
 SOURCES = ("Makefile", "LICENSE", "pyproject.toml", "runtime", "weights", "tools", "tests/layers.txt")  # of an sdist
 
 
@@ -44,13 +55,13 @@ def prepare_metadata_for_build_editable(metadata_directory, config_settings=None
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
-    build = run_make("lib", "minimind", "licences")
+    build = run_make("lib", "program", "licences")
     with Wheel(wheel_directory) as wheel:
         for file in files_below(HERE / PACKAGE):
             wheel.add(f"{PACKAGE}/{file.relative_to(HERE / PACKAGE)}", file.read_bytes())
-        (library,) = build.glob("libminimind.so.*")
+        (library,) = build.glob(LIBRARY)
         wheel.add(f"{PACKAGE}/{library.name}", stripped(library))
-        wheel.add(f"{PACKAGE}/minimind", stripped(ROOT / "minimind"), mode=0o755)
+        wheel.add(f"{PACKAGE}/{PROGRAM}", stripped(build / PROGRAM), mode=0o755)
         for file in files_below(ROOT / "weights/demo"):
             wheel.add(f"{PACKAGE}/{file.relative_to(ROOT)}", file.read_bytes())
         for file in (ROOT / "LICENSE", build / "LICENSES.txt"):
@@ -94,13 +105,16 @@ def run_make(*targets):
     """Builds the targets and returns the folder that has them. `make` says which packages are missing."""
     check_sources()
     if not sys.platform.startswith("linux"):
-        raise SystemExit(f"the system is {sys.platform}, expected Linux, which is all that minimind.cpp runs on")
+        raise SystemExit(
+            f"the system is {sys.platform}, expected Linux, where the sources are compiled for every system; "
+            "install a wheel instead, which `make wheels` writes there"
+        )
     if shutil.which("make") is None:
         raise SystemExit("make is missing; install it with your package manager, on Debian: apt install make")
     done = subprocess.run(["make", *targets], cwd=ROOT, stdout=sys.stderr)
     if done.returncode != 0:
         raise SystemExit(f"make {' '.join(targets)} in {ROOT}: failed, see above; nothing was installed")
-    return ROOT / os.environ.get("BUILD", "build/release")
+    return ROOT / BUILD
 
 
 def files_below(path):
@@ -110,6 +124,8 @@ def files_below(path):
 
 
 def stripped(program):
+    if os.environ.get("STATIC"):  # by the linker
+        return program.read_bytes()
     with tempfile.NamedTemporaryFile() as file:
         subprocess.run(["strip", "--strip-unneeded", "-o", file.name, str(program)], check=True)
         return pathlib.Path(file.name).read_bytes()
@@ -153,8 +169,7 @@ class Wheel:
     """A wheel that is being written. Equal files give equal bytes. The package is the same for every version of Python 3."""
 
     def __init__(self, folder):
-        system = sysconfig.get_platform().replace("-", "_").replace(".", "_")
-        tag = f"py3-none-{system}"
+        tag = f"py3-none-{PLATFORM}"
         self.name = f"{name_and_version()}-{tag}.whl"
         self.info = f"{name_and_version()}.dist-info"
         self.records = []
@@ -177,5 +192,5 @@ class Wheel:
             for name, content in {**metadata_files(), "WHEEL": self.about}.items():
                 self.add(f"{self.info}/{name}", content.encode())
             record = f"{self.info}/RECORD"
-            self.archive.writestr(record, "\n".join([*self.records, f"{record},,", ""]))
+            self.archive.writestr(zipfile.ZipInfo(record), "\n".join([*self.records, f"{record},,", ""]))
         self.archive.close()

@@ -1,4 +1,4 @@
-"""libminimind.so: its structures and functions as runtime/api/minimind.h declares them, and its failures as exceptions.
+"""libminimind: its structures and functions as runtime/api/minimind.h declares them, and its failures as exceptions.
 
 The library, the program and the bundled poet are in the package as a wheel has them, or where `make` builds them in the checkout
 that the package is part of.
@@ -9,6 +9,7 @@ from __future__ import annotations
 import ctypes
 import os
 import pathlib
+import sys
 from ctypes import POINTER, c_char_p, c_double, c_float, c_int, c_int32, c_size_t, c_uint64, c_void_p
 
 ABI = 1
@@ -270,13 +271,17 @@ def _first(*files: pathlib.Path) -> pathlib.Path:
     return next((file for file in files if file.exists()), files[-1])
 
 
-PROGRAM = _first(PACKAGE / "minimind", CHECKOUT / "minimind")
+# On Linux and macOS, and on Windows.
+PROGRAM_NAME = "minimind.exe" if sys.platform == "win32" else "minimind"
+LIBRARY_NAMES = {"win32": f"libminimind-{ABI}.dll", "darwin": f"libminimind.{ABI}.dylib"}
+
+PROGRAM = _first(PACKAGE / PROGRAM_NAME, CHECKOUT / PROGRAM_NAME)
 DEMO = _first(*(folder / "weights" / "demo" / "model.pth" for folder in (PACKAGE, CHECKOUT)))
 
 
 def _find() -> str:
     """That of the package, unless MINIMIND_LIBRARY names another; else the system's."""
-    name = f"libminimind.so.{ABI}"
+    name = LIBRARY_NAMES.get(sys.platform, f"libminimind.so.{ABI}")
     file = _first(PACKAGE / name, CHECKOUT / "build" / "release" / name)
     return os.environ.get("MINIMIND_LIBRARY") or (str(file) if file.exists() else name)
 
@@ -289,7 +294,7 @@ def _load() -> ctypes.CDLL:
     except (OSError, AttributeError) as error:
         raise ImportError(
             f"{path}: cannot be used as the library of minimind.cpp ({error}); install the package again, or run "
-            "`make lib` in the checkout, or set MINIMIND_LIBRARY to a libminimind.so"
+            "`make lib` in the checkout, or set MINIMIND_LIBRARY to a libminimind"
         ) from error
     if found != ABI:
         raise ImportError(f"{path}: its ABI is {found}, expected {ABI}; install the library and this package from one version")

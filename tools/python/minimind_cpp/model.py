@@ -445,7 +445,8 @@ class Model:
         thread = threading.Thread(target=compute, name="minimind_cpp")
         thread.start()
         try:
-            thread.join()
+            while thread.is_alive():
+                thread.join(0.2)  # Windows tells of Ctrl-C between waits only
         except BaseException:
             stop.value = 1
             thread.join()

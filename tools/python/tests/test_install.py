@@ -60,7 +60,7 @@ class Builds(unittest.TestCase):
         self.assertEqual((unpacked / "pyproject.toml").read_bytes(), (ROOT / "pyproject.toml").read_bytes())
         self.assertEqual(build(self.folder, "name_and_version()", unpacked / "tools/python").stdout, f"minimind_cpp-{VERSION}\n")
         self.assertIn(f"Version: {VERSION}\n", (unpacked / "PKG-INFO").read_text())
-        command = ["make", "-n", "-C", unpacked, "lib", "minimind", "licences"]
+        command = ["make", "-n", "-C", unpacked, "lib", "program", "licences"]
         done = subprocess.run(command, env={**os.environ, "MAKEFLAGS": ""}, capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
 
