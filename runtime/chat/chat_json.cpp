@@ -175,7 +175,9 @@ ChatJson parse_chat_json(std::string_view text, const std::string& source, std::
     throw Error(fmt::format("{}: is {} bytes long, expected at most {}", source, text.size(), max_chat_json_size));
   }
   JsonCheck check(source, !large);
-  ChatJson::sax_parse(text.begin(), text.end(), &check);
+  // ChatJson::sax_parse() would bring the library's readers of five binary formats.
+  auto bytes = nlohmann::detail::input_adapter(text.begin(), text.end());
+  nlohmann::detail::parser<ChatJson, decltype(bytes)>(std::move(bytes)).sax_parse(&check);
   return parse_json<ChatJson>(text, source, max_depth, "a JSON text", large != LargeIntegers::rounded);
 }
 

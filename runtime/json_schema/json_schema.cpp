@@ -1159,7 +1159,12 @@ JsonSchemaGrammar compile_json_schema(const SchemaJson& schema, const std::strin
 }
 
 std::optional<std::string> plain_number(std::string_view number) {
-  const auto value = SchemaJson::accept(number) ? decimal_of(number) : std::nullopt;
+  try {
+    parse_json<SchemaJson>(number, "number", 0, "a number");
+  } catch (const Error&) {
+    return std::nullopt;
+  }
+  const auto value = decimal_of(number);
   return value ? plain_text(*value) : std::nullopt;
 }
 

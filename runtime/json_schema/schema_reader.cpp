@@ -467,7 +467,7 @@ std::optional<std::size_t> SchemaReader::count(const SchemaJson& schema, const P
   if (value == nullptr) return std::nullopt;
   const bool whole = value->is_number() && value->get<double>() >= 0 && value->get<double>() < 1e15 &&
                      value->get<double>() == std::floor(value->get<double>());
-  if (!whole) fail(place.at(keyword), fmt::format("is {}, expected a whole number from 0", value->dump()));
+  if (!whole) fail(place.at(keyword), fmt::format("is {}, expected a whole number from 0", dump_json(*value)));
   return static_cast<std::size_t>(value->get<double>());
 }
 

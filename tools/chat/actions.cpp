@@ -256,7 +256,7 @@ void ChatActions::tool(const std::string& result) {
   if (calls.empty()) {
     const std::string& tools = conversation_.state().tools;
     notices_.show(tools.empty() ? localized("(no tools; declare them with --tools FILE)")
-                                : dump_json(nlohmann::ordered_json::parse(tools), 2));
+                                : dump_json(parse_chat_json(tools, "tools", LargeIntegers::rounded), 2));
   }
 }
 

@@ -215,7 +215,9 @@ class OllamaAnswer {
   static ChatJson calls_json(const std::vector<ToolCall>& calls) {
     ChatJson list = ChatJson::array();
     for (const ToolCall& call : calls) {
-      list.push_back({{"function", {{"name", call.name}, {"arguments", ChatJson::parse(call.arguments)}}}});
+      list.push_back({{"function",
+                       {{"name", call.name},
+                        {"arguments", parse_chat_json(call.arguments, "arguments", LargeIntegers::rounded)}}}});
     }
     return list.empty() ? ChatJson(nullptr) : list;
   }
