@@ -95,7 +95,9 @@ CPPFLAGS := -I. $(SYSTEM_HEADERS) $(SYSROOT:%=-isystem %/include) -MMD -MP $(STA
 LDLIBS := $(SYSROOT:%=-L%/lib) $(if $(STATIC),,-Wl,--allow-shlib-undefined -lfmt) -lutf8proc -lz $(if $(filter windows,$(SYSTEM)),-lws2_32 -lmswsock)
 # The list of addresses that a program at a random place has to change takes a fortieth of a small one if it is not packed.
 PACK_ADDRESSES := -Wl,-z,pack-relative-relocs
-STATIC_PIE = -static-pie -s -Wl,--gc-sections $(call known_link_flags,$(PACK_ADDRESSES))
+# The handler of exceptions that nobody catches has no names in a static program: their demangler is larger than the tokenizer.
+STATIC_PIE = -static-pie -s -Wl,--gc-sections -Wl,--defsym=_ZN9__gnu_cxx27__verbose_terminate_handlerEv=abort \
+	$(call known_link_flags,$(PACK_ADDRESSES))
 # Without the time of linking, two builds give the same bytes. Stacks are as large as those of Linux.
 STATIC_windows := -static -s -Wl,--gc-sections -Wl,--no-insert-timestamp
 PROGRAM_windows := $(STATIC_windows) -municode -Wl,--stack,8388608
@@ -276,8 +278,8 @@ test-release: release
 	tests/release.sh build/release-files
 
 # The core alone: its program, the kernels without AMX, and what these include, and no other file. It is static, at random
-# addresses, and of the libraries' archives it takes only what it calls: the handler of exceptions that nobody catches has no
-# names, because their demangler is larger than the tokenizer. Its units are those of the rooms, with the files of the core alone.
+# addresses, and of the libraries' archives it takes only what it calls. Its units are those of the rooms, with the files of the
+# core alone.
 CORE := $(BUILD)/core
 CORE_KERNELS := $(filter avx512vnni avx512 avx2 sse2 neon,$(ISAS))
 CORE_ROOTS := tools/core/main.cpp $(CORE_KERNELS:%=runtime/kernels/%.cpp)
@@ -302,7 +304,6 @@ CORE_OBJECTS = $(CORE_UNITS:%=$(CORE)/%.o) $(CORE)/categories.o
 $(CORE)/minimind-core: $(CORE_OBJECTS) $(CORE_KERNELS:%=$(BUILD)/runtime/kernels/%.o)
 	@echo 'LINK $@'
 	$(QUIET)$(CXX) $(CXXFLAGS) $(LDFLAGS) $(HARDENED_LINK) $(STATIC_PIE) \
-		-Wl,--defsym=_ZN9__gnu_cxx27__verbose_terminate_handlerEv=abort \
 		$(filter-out $(CORE_FAST:%=$(CORE)/%.o),$^) $(filter $(CORE_FAST:%=$(CORE)/%.o),$^) -o $@
 
 # The categories of characters, from utf8proc's tables.
@@ -462,13 +463,14 @@ OPTIMIZE_KERNELS := -O3 $(call known_flags,-fno-tree-ter)
 # These rooms run for milliseconds, and tests run once: compiling them faster saves more than faster code. Those that read
 # many lines or long files, or work on every token, get a little more than the others.
 READING_ROOMS := weights/io runtime/jinja runtime/json_schema runtime/tokenizer tools/serve
-QUICK_ROOMS := $(filter-out weights/tensor $(READING_ROOMS),$(filter tools tools/% weights/% runtime/chat,$(ROOMS)))
+QUICK_ROOMS := $(filter-out weights/tensor $(READING_ROOMS),$(filter tools tools/% weights/% runtime/inside runtime/chat \
+	runtime/llm,$(ROOMS)))
 $(READING_ROOMS:%=$(BUILD)/%.o): OPTIMIZE := $(if $(STATIC),-Oz,-O1)
 QUICK_OBJECTS := $(QUICK_ROOMS:%=$(BUILD)/%.o) $(TEST_OBJECTS)
 $(QUICK_OBJECTS): OPTIMIZE := $(if $(STATIC),-Oz,-Og)
 # A file to download has those small, too, that do nothing for each token.
 ifdef STATIC
-$(BUILD)/runtime/calibrate.o $(BUILD)/runtime/inside.o $(BUILD)/runtime/llm.o: OPTIMIZE := -Oz
+$(BUILD)/runtime/calibrate.o: OPTIMIZE := -Oz
 endif
 
 # Of the tests' own code only the use of memory is checked, without that of variables after their scope: the other checks would
