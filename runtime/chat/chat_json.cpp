@@ -176,8 +176,8 @@ ChatJson parse_chat_json(std::string_view text, const std::string& source, std::
   }
   JsonCheck check(source, !large);
   // ChatJson::sax_parse() would bring the library's readers of five binary formats.
-  auto bytes = nlohmann::detail::input_adapter(text.begin(), text.end());
-  nlohmann::detail::parser<ChatJson, decltype(bytes)>(std::move(bytes)).sax_parse(&check);
+  const auto bytes = [text] { return nlohmann::detail::input_adapter(text.begin(), text.end()); };
+  nlohmann::detail::parser<ChatJson, decltype(bytes())>(bytes()).sax_parse(&check);
   return parse_json<ChatJson>(text, source, max_depth, "a JSON text", large != LargeIntegers::rounded);
 }
 
