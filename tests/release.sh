@@ -18,7 +18,7 @@ fail() {
 choose_most_bytes() {
   case $1 in
     *windows-x86_64*) most_bytes=12400000 ;;
-    *linux-x86_64) most_bytes=12000000 ;;
+    *linux-x86_64) most_bytes=11800000 ;;
     *android-*) most_bytes=10900000 ;;
     *) most_bytes=11400000 ;;
   esac
