@@ -63,6 +63,9 @@ struct BlockTile {
   static constexpr std::size_t panels_for(std::size_t tokens) {
     return tokens == 1 && !BlockWeights<Block>::is_packed ? 1 : most_panels;
   }
+  static bool one_panel_is_faster(const BlockMatmul<Block>&) {
+    return false;
+  }
 
   template <std::size_t panels, std::size_t tokens, Prefetch prefetch>
   static void multiply(const BlockMatmul<Block>& m, std::size_t first_panel, std::size_t first_token, TileIndex tile);

@@ -33,25 +33,6 @@ inline const typename Encoding::Stored* panel_of(const Matmul<typename Encoding:
   return reinterpret_cast<const typename Encoding::Stored*>(m.panels) + panel * m.panel_stride;
 }
 
-// Stores up to 16 rows of y.
-inline void store_rows(float* y, std::size_t rows, const Column& sum) {
-  if (rows >= panel_rows) {
-    for (std::size_t p = 0; p < parts; ++p) sum.part[p].store_unaligned(y + p * lanes);
-    return;
-  }
-  float padded[panel_rows];
-  for (std::size_t p = 0; p < parts; ++p) sum.part[p].store_unaligned(padded + p * lanes);
-  std::memcpy(y, padded, rows * sizeof(float));
-}
-
-// Loads up to 16 rows of y.
-inline Column load_rows(const float* y, std::size_t rows) {
-  if (rows >= panel_rows) return load_column(y);
-  float padded[panel_rows] = {};
-  std::memcpy(padded, y, rows * sizeof(float));
-  return load_column(padded);
-}
-
 // The rows of y of a tile's panels, or a copy of them if y has fewer rows, so that every sum is loaded and stored
 // whole. Always inlined: sums that are passed to a function would be in memory during the whole product.
 template <std::size_t panels, std::size_t tokens, class M>
@@ -104,7 +85,7 @@ class TileRows {
   float copy_[tokens * width];
 };
 
-// How many bytes ahead in each of several panels of f32, which are read as fast as memory gives them.
+// How many bytes ahead in each of several panels of f32, which are read as fast as memory gives them; twice in one.
 constexpr std::size_t distance_in_f32_panel = 2048;
 
 // Accumulators, one column of weights and one broadcast must fit in the 32 registers of AVX-512 and NEON or the 16 of
@@ -127,7 +108,12 @@ struct FloatTile {
     return wanted < 1 ? 1 : wanted > most ? most : wanted;
   }
 
-  static constexpr std::size_t most_tokens_alone = most_tokens;
+  static constexpr bool is_f32 = sizeof(typename Encoding::Stored) == 4;
+  static constexpr std::size_t most_tokens_alone = is_f32 && parts == 1 ? 18 : most_tokens;
+  // With few tokens, the weights of models too large for caches arrive fastest one panel after the other.
+  static bool one_panel_is_faster(const Matmul<typename Encoding::Element>& m) {
+    return m.tokens <= (is_f32 ? 6 : 2) && smaller(m.rows, m.cols) >= 384;
+  }
   // Each of the first tiles fetches one of the next panels. If the first one fetched them all, memory would be idle
   // while the others multiply; parts of each panel arrive slower than whole panels.
   static constexpr std::size_t prefetching_tiles = most_panels;
@@ -149,7 +135,7 @@ inline void FloatTile<Encoding>::multiply(const Matmul<typename Encoding::Elemen
   Column sum[panels][tokens];
   rows.load_into(sum);
   constexpr std::size_t stored_size = sizeof *weights;
-  constexpr std::size_t distance = stored_size == 4 && panels > 1 ? panels * distance_in_f32_panel : prefetch_distance;
+  constexpr std::size_t distance = is_f32 ? (panels > 1 ? panels : 2) * distance_in_f32_panel : prefetch_distance;
   const Prefetcher<prefetch, panels, panel_rows * stored_size, distance> prefetcher(m.cols,
                                                                                     m.panel_stride / panel_rows);
   constexpr std::size_t stored_columns = 64 / (panel_rows * stored_size);
@@ -193,7 +179,7 @@ inline void FloatTile<Encoding>::multiply(const Matmul<typename Encoding::Elemen
 template <class Encoding>
 inline std::size_t columns_at_once(std::size_t tokens, std::size_t cols) {
   constexpr std::size_t first_cache_part = 24576 / sizeof(float), second_cache_part = 131072 / sizeof(float), few = 256;
-  const bool used_once = sizeof(typename Encoding::Stored) == 4 && tokens <= FloatTile<Encoding>::most_tokens_alone;
+  const bool used_once = FloatTile<Encoding>::is_f32 && tokens <= FloatTile<Encoding>::most_tokens_alone;
   return tokens * cols <= (used_once ? second_cache_part : first_cache_part) || cols < 2 * few ? cols : few;
 }
 

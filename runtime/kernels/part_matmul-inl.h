@@ -7,6 +7,7 @@
 // function for many types multiplies it. The order is the same, so that a batch gives bit for bit the results of single
 // tokens.
 
+#include <cstring>
 #include <type_traits>
 
 #include "runtime/kernels/blocks.h"
@@ -18,6 +19,25 @@
 
 namespace minimind::kernels {
 namespace {
+
+// Stores up to 16 rows of y.
+inline void store_rows(float* y, std::size_t rows, const Column& sum) {
+  if (rows >= panel_rows) {
+    for (std::size_t p = 0; p < parts; ++p) sum.part[p].store_unaligned(y + p * lanes);
+    return;
+  }
+  float padded[panel_rows];
+  for (std::size_t p = 0; p < parts; ++p) sum.part[p].store_unaligned(padded + p * lanes);
+  std::memcpy(y, padded, rows * sizeof(float));
+}
+
+// Loads up to 16 rows of y.
+inline Column load_rows(const float* y, std::size_t rows) {
+  if (rows >= panel_rows) return load_column(y);
+  float padded[panel_rows] = {};
+  std::memcpy(padded, y, rows * sizeof(float));
+  return load_column(padded);
+}
 
 constexpr std::size_t strip_blocks = 8;  // of 32 columns
 

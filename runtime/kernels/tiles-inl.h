@@ -87,13 +87,13 @@ constexpr std::size_t parts_for(std::size_t size, std::size_t most) {
 }
 
 // Divides the tokens evenly among as few tiles as hold them, because a tile of few tokens costs almost as much as a
-// full one. Calls use(tile, first token, its tokens as a constant) for each tile.
-template <class Tile, class Use>
+// full one. Calls use(tile, first token, its tokens as a constant, at least `least`) for each tile.
+template <class Tile, std::size_t least = (Tile::most_tokens + 1) / 2, class Use>
 inline void for_each_tile(std::size_t tokens, const Use& use) {
   const std::size_t tiles = parts_for(tokens, Tile::most_tokens);
   for (std::size_t i = 0; i < tiles; ++i) {
     const Part part = part_of(tokens, i, tiles);
-    with_constant<(Tile::most_tokens + 1) / 2, Tile::most_tokens>(part.size, [&](auto count) {
+    with_constant<least, Tile::most_tokens>(part.size, [&](auto count) {
       use(TileIndex{i, tiles}, part.first, count);
     });
   }
@@ -101,9 +101,12 @@ inline void for_each_tile(std::size_t tokens, const Use& use) {
 
 template <class Tile, class M>
 inline void multiply_in_several_tiles(const M& m, std::size_t panel) {
-  constexpr std::size_t panels = Tile::most_panels;
+  constexpr std::size_t panels = Tile::most_panels, tiles = parts_for(Tile::most_tokens_alone + 1, Tile::most_tokens);
+  // The tokens of a tile if `tiles` tiles, or one more, have as few as possible.
+  constexpr std::size_t least =
+      smaller((Tile::most_tokens_alone + 1) / tiles, (tiles * Tile::most_tokens + 1) / (tiles + 1));
   for (; panel + panels <= m.last_panel; panel += panels) {
-    for_each_tile<Tile>(m.tokens, [&](TileIndex tile, std::size_t first, auto tokens) {
+    for_each_tile<Tile, least>(m.tokens, [&](TileIndex tile, std::size_t first, auto tokens) {
       if (tile.index < Tile::prefetching_tiles) {
         Tile::template multiply<panels, tokens, Prefetch::next_panels>(m, panel, first, tile);
       } else {
@@ -114,7 +117,7 @@ inline void multiply_in_several_tiles(const M& m, std::size_t panel) {
   // The last panels use the functions of tokens that fit in one tile: the program is smaller.
   if constexpr (panels > 1) {
     for (; panel < m.last_panel; ++panel) {
-      for_each_tile<Tile>(m.tokens, [&](TileIndex, std::size_t first, auto tokens) {
+      for_each_tile<Tile, least>(m.tokens, [&](TileIndex, std::size_t first, auto tokens) {
         Tile::template multiply<1, tokens, Prefetch::ahead>(m, panel, first, {0, 1});
       });
     }
@@ -125,14 +128,15 @@ inline void multiply_in_several_tiles(const M& m, std::size_t panel) {
 //   most_panels, most_tokens   its size if several tiles hold the tokens
 //   prefetching_tiles          how many of these fetch a part of the next panels
 //   most_tokens_alone          how many tokens one tile may hold if it holds all
-//   panels_for(tokens)         its panels then
+//   panels_for(tokens)         its panels then, unless one_panel_is_faster(m)
 //   multiply<panels, tokens, prefetch>(m, panel, token, index)   computes y for the tile that starts there
 template <class Tile, class M>
 inline void multiply_in_tiles(const M& m) {
   std::size_t panel = m.first_panel;
   if (m.tokens <= Tile::most_tokens_alone) {
     with_constant<1, Tile::most_tokens_alone>(m.tokens, [&](auto tokens) {
-      multiply_in_one_tile<Tile, Tile::panels_for(tokens), tokens>(m, panel);
+      constexpr std::size_t panels = Tile::panels_for(tokens);
+      if (panels > 1 && !Tile::one_panel_is_faster(m)) multiply_in_one_tile<Tile, panels, tokens>(m, panel);
       multiply_in_one_tile<Tile, 1, tokens>(m, panel);
     });
   } else {

@@ -111,7 +111,7 @@ TEST_P(Kernels, SumsOfTheLargestQuantsDoNotSaturate) {
 }
 
 TEST_P(Kernels, MatmulOfABatchEqualsSingleTokens) {
-  constexpr std::size_t rows = 83, cols = 608, most = 27;
+  constexpr std::size_t rows = 83, cols = 608, most = 30;
   const std::vector<float> w = random_floats(rows * cols, 3);
   for (const DType type : {DType::f32, DType::f16, DType::bf16, DType::q8_0, DType::q4_0, DType::iq4_nl}) {
     const WeightMatrix matrix = pack(stored(w, rows, cols, DType::f32), type, 1);
@@ -121,6 +121,23 @@ TEST_P(Kernels, MatmulOfABatchEqualsSingleTokens) {
       for (const std::size_t t : {std::size_t{0}, tokens / 2, tokens - 1}) {
         const std::vector<float> alone = product(table(), matrix, {&x[t * cols], &x[t * cols] + cols});
         ASSERT_TRUE(std::equal(alone.begin(), alone.end(), &batch[t * rows])) << "token " << t << " of " << tokens;
+      }
+    }
+  }
+}
+
+// Large matrices are read from memory in another order of panels.
+TEST_P(Kernels, RowsOfALargeMatrixEqualThoseOfASmallOne) {
+  constexpr std::size_t rows = 450, cols = 608, few = 83, most = 7;
+  const std::vector<float> w = random_floats(rows * cols, 11), x = random_floats(most * cols, 12);
+  for (const DType type : {DType::f32, DType::f16, DType::bf16, DType::q8_0}) {
+    const WeightMatrix large = pack(stored(w, rows, cols, DType::f32), type, 1);
+    const WeightMatrix small = pack(stored({w.begin(), w.begin() + few * cols}, few, cols, DType::f32), type, 1);
+    for (std::size_t tokens = 1; tokens <= most; ++tokens) {
+      const std::vector<float> inputs(x.begin(), x.begin() + tokens * cols);
+      const std::vector<float> expected = product(table(), small, inputs), y = product(table(), large, inputs);
+      for (std::size_t t = 0; t < tokens; ++t) {
+        ASSERT_TRUE(std::equal(&expected[t * few], &expected[t * few] + few, &y[t * rows])) << t << " of " << tokens;
       }
     }
   }
