@@ -12,8 +12,8 @@ constexpr std::size_t pairs = block_cols / 2;
 
 struct Bf16Tile {
   static constexpr std::size_t most_panels = 2, most_tokens = 12;
-  // With few tokens, several panels hide the latency of an instruction.
   static bool one_panel_is_faster(const Bf16Matmul&) { return false; }
+  // With few tokens, several panels hide the latency of an instruction.
   static constexpr std::size_t panels_for(std::size_t tokens) { return tokens >= 12 ? 2 : tokens >= 6 ? 3 : 4; }
 
   static constexpr std::size_t most_tokens_alone = most_tokens;
