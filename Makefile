@@ -217,19 +217,23 @@ in_link_order = $(filter-out $(QUICK_OBJECTS),$^) $(filter $(QUICK_OBJECTS),$^)
 
 BUILT_PROGRAM := $(BUILD)/minimind$(if $(filter windows,$(SYSTEM)),.exe)
 program: $(BUILT_PROGRAM)
-minimind $(BUILT_PROGRAM): $(filter-out $(BUILD)/runtime/api.o,$(OBJECTS))
+$(BUILT_PROGRAM): $(filter-out $(BUILD)/runtime/api.o,$(OBJECTS))
 	@echo 'LINK $@'
 	$(QUIET)$(CXX) $(CXXFLAGS) $(LDFLAGS) $(HARDENED_LINK) $(PIE) $(in_link_order) $(LDLIBS) -o $@
+minimind: $(BUILT_PROGRAM)
+	$(QUIET)install -m 755 $< $@
 
 # The C interface, with the name that programs which are linked to it ask for. Of Windows' room, only the start of programs calls main.
 SHARED_linux = -Wl,-soname,$(notdir $@) -Wl,--version-script=runtime/api/exported.map -Wl,--defsym=__cxa_atexit=ignore_exit_handler \
 	$(if $(STATIC),-s -Wl$(comma)--gc-sections)
 SHARED_windows = $(STATIC_windows) $(BUILD)/exported.def -Wl,--defsym=main=abort -Wl,--wrap=atexit,--defsym=__wrap_atexit=ignore_exit_handler
 SHARED_macos = $(PROGRAM_macos) -Wl,-install_name,@rpath/$(notdir $@)
+$(BUILD)/exported.def: runtime/api/minimind.h
+	@{ echo EXPORTS; sed -n 's/^MINIMIND_API .*\(minimind_[a-z_]*\)(.*/\1/p' $<; } > $@
 lib: $(LIBRARY)
-$(LIBRARY): $(filter $(BUILD)/weights/% $(BUILD)/runtime/% $(BUILD)/tools/$(SYSTEM).o,$(OBJECTS)) runtime/api/exported.map
+$(LIBRARY): $(filter $(BUILD)/weights/% $(BUILD)/runtime/% $(BUILD)/tools/$(SYSTEM).o,$(OBJECTS)) \
+	$(if $(filter windows,$(SYSTEM)),$(BUILD)/exported.def,runtime/api/exported.map)
 	@echo 'LINK $@'
-	@{ echo EXPORTS; sed -n 's/^MINIMIND_API .*\(minimind_[a-z_]*\)(.*/\1/p' runtime/api/minimind.h; } > $(BUILD)/exported.def
 	$(QUIET)$(CXX) $(CXXFLAGS) $(LDFLAGS) $(HARDENED_LINK) -shared $(SHARED_$(SYSTEM)) $(filter %.o,$(in_link_order)) $(LDLIBS) -o $@
 	$(if $(filter linux,$(SYSTEM)),@ln -sfn $(notdir $@) $(@D)/libminimind.so)
 

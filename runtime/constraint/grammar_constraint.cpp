@@ -76,40 +76,37 @@ void GrammarConstraint::restart(std::size_t tokens_left) {
   left_ = Left::end;
 }
 
-// Each of the parts has the limit of work of one step of GrammarState.
 bool GrammarConstraint::prepare() {
-  bool was_in_time = true;
-  const Left part = std::exchange(left_, Left::failed);
+  left_ = next_after(std::exchange(left_, Left::failed));
+  return left_ == Left::nothing;
+}
+
+// Each of the parts has the limit of work of one step of GrammarState.
+GrammarConstraint::Left GrammarConstraint::next_after(Left part) {
+  const bool was_in_time = ends_in_time_;
   switch (part) {
     case Left::state:
       begin();
-      left_ = Left::end;
-      break;
+      return Left::end;
     case Left::end:
       ends_in_time_ = tokens_left_ == 0 || state_->bytes_to_end() <= tokens_left_;
-      left_ = Left::end;
-      if (!ends_in_time_ && !state_->measure_end()) break;
+      if (!ends_in_time_ && !state_->measure_end()) return Left::end;
       ends_in_time_ = ends_in_time_ || state_->ends_in(tokens_left_);
-      left_ = Left::mask;
-      break;
+      return Left::mask;
     case Left::advance:
       if (!state_->advance(tokenizer_.token_bytes(token_)))
         throw std::logic_error("a token that the grammar does not allow");
-      was_in_time = ends_in_time_;
       ends_in_time_ = tokens_left_ == 0 || state_->bytes_to_end() <= tokens_left_;
-      left_ = ends_in_time_ || !was_in_time ? Left::mask : Left::end;
-      break;
+      return ends_in_time_ || !was_in_time ? Left::mask : Left::end;
     case Left::mask:
       update();
-      left_ = Left::nothing;
-      break;
+      return Left::nothing;
     case Left::nothing:
-      left_ = Left::nothing;
-      break;
+      return Left::nothing;
     case Left::failed:
-      throw std::logic_error("a constraint that failed is used");
+      break;
   }
-  return left_ == Left::nothing;
+  throw std::logic_error("a constraint that failed is used");
 }
 
 // What the state knows of the text makes that quick.

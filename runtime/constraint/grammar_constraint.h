@@ -69,6 +69,7 @@ class GrammarConstraint {
  private:
   enum class Left { state, end, advance, mask, nothing, failed };
 
+  Left next_after(Left part);  // works the part out
   void prepare_all() {
     while (!prepare()) continue;
   }
