@@ -175,7 +175,7 @@ help:
 	@echo 'make page             build $(PAGE)/minimind.html, the chat page with the engine and the poet in one file: needs emscripten (EMXX=em++)'
 	@echo 'make test-page        build it, and test it under node, in Chromium and in Firefox (BROWSERS=firefox: only there)'
 	@echo 'make lib              build the C interface, $(LIBRARY)'
-	@echo 'make release          build one file for each of $(RELEASE_TARGETS), under build/release-files'
+	@echo 'make release          build one file to download for each of $(RELEASE_TARGETS), under build/release-files'
 	@echo 'make test-release     the same, and check them'
 	@echo 'make test-arm64       compile the tests for 64-bit ARM, and run them under emulation'
 	@echo 'make test-windows     build the program for Windows, and test it under wine'
@@ -239,7 +239,7 @@ $(LIBRARY): $(filter $(BUILD)/weights/% $(BUILD)/runtime/% $(BUILD)/tools/$(SYST
 
 # What people download: a file for each target, with all libraries and the bundled poet within it.
 RELEASE_TARGETS := linux-x86_64 linux-aarch64 windows-x86_64 macos-aarch64 macos-x86_64 android-aarch64
-WINDOWS_PACKAGES := g++-mingw-w64-x86-64-posix
+WINDOWS_PACKAGES := g++-mingw-w64-x86-64-posix zip
 RELEASE_PACKAGES = $(if $(filter linux-aarch64,$(RELEASE_TARGETS)),g++-aarch64-linux-gnu qemu-user) \
 	$(if $(filter windows-x86_64,$(RELEASE_TARGETS)),$(WINDOWS_PACKAGES))
 # The compiler for macOS, from PyPI.
@@ -263,22 +263,23 @@ test-arm64:
 test-windows: minimind
 	$(call install_packages,$(WINDOWS_PACKAGES) wine)
 	+@$(MAKE) --no-print-directory release RELEASE_TARGETS=windows-x86_64 RELEASE_GOALS=wheel
-	python3 tests/windows.py build/release-files/minimind-$(VERSION)-windows-x86_64.exe build/for/windows-x86_64/wheel/*.whl
+	python3 tests/windows.py build/for/windows-x86_64/minimind.exe build/for/windows-x86_64/wheel/*.whl
 
 # Nothing on Debian runs the program for macOS.
 test-macos: minimind
 	+@$(MAKE) --no-print-directory release RELEASE_TARGETS='macos-aarch64 macos-x86_64' RELEASE_GOALS=wheel
-	for file in build/release-files/minimind-$(VERSION)-macos-* build/for/macos-*/wheel/*.whl; do \
+	for file in build/for/macos-*/minimind build/for/macos-*/wheel/*.whl; do \
 		python3 tests/macos.py $$file build/zig/lib/python3*/site-packages/ziglang/lib/libc/darwin/libSystem.tbd || exit 1; done
 
 # Under emulation.
 test-android: minimind
 	$(call install_packages,qemu-user binutils-aarch64-linux-gnu)
 	+@$(MAKE) --no-print-directory release RELEASE_TARGETS=android-aarch64
-	tests/hardening.sh build/release-files/minimind-$(VERSION)-android-aarch64
-	python3 tests/android.py build/release-files/minimind-$(VERSION)-android-aarch64
+	tests/hardening.sh build/for/android-aarch64/minimind
+	python3 tests/android.py build/for/android-aarch64/minimind
 
 test-release: release
+	$(call install_packages,unzip)
 	tests/release.sh build/release-files
 
 # The core alone: its program, the kernels without AMX, and what these include, and no other file. It is static, at random

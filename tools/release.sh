@@ -1,11 +1,11 @@
 #!/bin/sh
 # release.sh MINIMIND VERSION TARGET...
 #
-# Builds one file for each target under build/release-files: the whole program with the bundled poet within it as q8_0, which needs
-# nothing but the system. Two builds of one commit with the same packages give the same bytes. Beside the files: SHA256SUMS, and the
-# licences and versions of the libraries that are within them: LIBRARIES names their packages. MINIMIND is the program for this
-# machine, which writes the poet. ZIG is the command of zig, whose compiler writes the files for macOS and Android. GOALS are what
-# make shall do for each target besides: `wheel` writes its package for Python into build/for/TARGET/wheel.
+# Builds one file to download for each target under build/release-files, and their SHA256SUMS. In it are LICENSES.txt, the licences and
+# versions of the libraries within the program (LIBRARIES names their packages), and the whole program with the bundled poet within it
+# as q8_0, which needs nothing but the system. Two builds of one commit with the same packages give the same bytes. MINIMIND is the
+# program for this machine, which writes the poet. ZIG is the command of zig, whose compiler writes the programs for macOS and Android.
+# GOALS are what make shall do for each target besides: `wheel` writes its package for Python into build/for/TARGET/wheel.
 set -eu
 
 program=$1
@@ -16,6 +16,26 @@ files=build/release-files
 work=build/for
 rm -rf $files
 mkdir -p $files $work
+files=$root/$files
+# shellcheck disable=SC2086 # A list of words.
+tools/licences.sh "$version" $LIBRARIES > $work/LICENSES.txt
+# Of all that is packed: the day of the version, that two builds give the same bytes.
+date=$(sed -n 's/^ -- .*>  //p' tools/debian/changelog | head -n 1)
+
+# pack NAME FILE...: packs the files in a folder of this name, as the system's own programs unpack it.
+pack() {
+  name=$1
+  shift
+  rm -rf "${work:?}/$name"
+  mkdir "$work/$name"
+  cp "$@" "$work/$name"
+  chmod -R u=rwX,go=rX "$work/$name"
+  TZ=UTC touch -d "$date" "$work/$name" "$work/$name"/*
+  case $name in
+    *windows*) (cd $work && TZ=UTC zip -qrX9 "$files/$name.zip" "$name") ;;
+    *) tar -C $work --sort=name --owner=0 --group=0 --numeric-owner -c "$name" | gzip -9n > "$files/$name.tar.gz" ;;
+  esac
+}
 
 poet=$work/minimind-poet.gguf
 "$program" convert weights/demo/model.pth $poet --type q8_0 --force -q
@@ -44,8 +64,6 @@ for target in "$@"; do
   # shellcheck disable=SC2086 # A list of words.
   make --no-print-directory STATIC=1 BUILD="$build" CXX="$compiler" MACHINE="${target#*-}" SYSROOT="$sysroot" \
     SYSTEM=$system BUNDLED_MODEL=$poet WHEEL="$build/wheel" program $GOALS
-  install -m 755 "$build/minimind$suffix" "$files/minimind-$version-$target$suffix"
+  pack "minimind-$version-$target" "$build/minimind$suffix" $work/LICENSES.txt
 done
-# shellcheck disable=SC2086 # A list of words.
-tools/licences.sh "$version" $LIBRARIES > $files/LICENSES.txt
-(cd $files && sha256sum -- * > SHA256SUMS && cat SHA256SUMS && ls -l)
+(cd "$files" && sha256sum -- * > SHA256SUMS && cat SHA256SUMS && ls -l)
