@@ -34,6 +34,8 @@ lintian lintian command lintian
 golang-go Go command go
 nginx-light nginx command nginx
 nodejs Node.js command node
+unzip unzip command unzip
+zip zip command zip
 python3 Python command python3
 python3-venv venv-and-ensurepip-of-Python module ensurepip
 "
