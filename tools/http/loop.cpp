@@ -1,10 +1,16 @@
 #include "tools/http/loop.h"
 
+#include <fmt/format.h>
 #include <sys/socket.h>
+#include <unistd.h>
 
 #include <boost/asio/post.hpp>
+#include <cerrno>
 #include <chrono>
+#include <cstring>
 #include <utility>
+
+#include "weights/base/error.h"
 
 namespace minimind {
 namespace {
@@ -32,24 +38,48 @@ void post_to(HttpLoop& loop, std::function<void()> action) {
   boost::asio::post(loop, std::move(action));
 }
 
+HttpWakeup::HttpWakeup(HttpLoop& loop) : sockets_(), rest_(std::make_unique<HttpTimer>(loop)) {
+  if (::socketpair(AF_UNIX, SOCK_DGRAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0, sockets_.data()) != 0) {
+    throw Error(fmt::format("serve: cannot make a pair of sockets: {}", std::strerror(errno)));
+  }
+  called_ = std::make_unique<HttpDescriptor>(http_descriptor(loop, sockets_[0]));
+  wait();
+}
+
+HttpWakeup::~HttpWakeup() {
+  ::close(sockets_[1]);
+}
+
 void HttpWakeup::post(std::weak_ptr<HttpAnswered> connection, bool at_once) {
-  const std::lock_guard lock(mutex_);
-  if (!loop_) return;
-  waiting_.push_back(std::move(connection));
-  has_pieces_ = has_pieces_ || !at_once;
-  if (is_called_ || (is_resting_ && !at_once)) return;
-  is_called_ = true;
-  post_to(*loop_, [self = shared_from_this()] { self->look(); });
+  {
+    const std::lock_guard lock(mutex_);
+    if (is_closed_) return;
+    waiting_.push_back(std::move(connection));
+    has_pieces_ = has_pieces_ || !at_once;
+    if (is_called_ || (is_resting_ && !at_once)) return;
+    is_called_ = true;
+  }
+  ::send(sockets_[1], "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 void HttpWakeup::close() {
-  const std::lock_guard lock(mutex_);
-  loop_ = nullptr;
+  called_ = nullptr;
   rest_ = nullptr;
+  const std::lock_guard lock(mutex_);
+  is_closed_ = true;
   waiting_.clear();
 }
 
 // On the thread of the connections, as the functions below.
+void HttpWakeup::wait() {
+  when_ready(*called_, HttpDescriptor::wait_read, [this] {
+    char byte = 0;
+    ::recv(sockets_[0], &byte, 1, MSG_DONTWAIT);
+    wait();
+    look();
+  });
+}
+
 void HttpWakeup::look() {
   std::vector<std::weak_ptr<HttpAnswered>> connections;
   bool rests = false;
@@ -66,9 +96,11 @@ void HttpWakeup::look() {
 }
 
 void HttpWakeup::rest() {
-  const std::lock_guard lock(mutex_);
-  if (!loop_) return;
-  is_resting_ = true;
+  if (!rest_) return;
+  {
+    const std::lock_guard lock(mutex_);
+    is_resting_ = true;
+  }
   rest_->expires_after(rest_time);
   rest_->async_wait([self = shared_from_this()](const boost::system::error_code& error) {
     if (!error) self->end_rest();

@@ -1,5 +1,6 @@
 #pragma once
 
+#include <array>
 #include <boost/asio/basic_datagram_socket.hpp>
 #include <boost/asio/basic_waitable_timer.hpp>
 #include <boost/asio/generic/datagram_protocol.hpp>
@@ -42,9 +43,16 @@ class HttpAnswered {
 // The way from the threads of handlers to that of the connections; does nothing once the server has ended. Pieces of
 // streams wait until earlier ones were sent 4 ms ago, so that the thread wakes up once for all streams, and takes
 // little of the processors from the threads that write them.
+//
+// No lock is held while the thread of the connections is woken up, as in post_to(): on a busy core it would run at
+// once, wait for the lock, and so for everything that comes before a thread of low priority that holds it.
 class HttpWakeup : public std::enable_shared_from_this<HttpWakeup> {
  public:
-  explicit HttpWakeup(HttpLoop& loop) : loop_(&loop), rest_(std::make_unique<HttpTimer>(loop)) {}
+  // Throws Error if the system has no descriptors left.
+  explicit HttpWakeup(HttpLoop& loop);
+  HttpWakeup(const HttpWakeup&) = delete;
+  HttpWakeup& operator=(const HttpWakeup&) = delete;
+  ~HttpWakeup();
 
   // Makes the thread of the connections look at the answer of the connection, at once or together with others.
   void post(std::weak_ptr<HttpAnswered> connection, bool at_once);
@@ -52,13 +60,19 @@ class HttpWakeup : public std::enable_shared_from_this<HttpWakeup> {
   void close();
 
  private:
+  void wait();
   void look();
   void rest();
   void end_rest();
 
-  std::mutex mutex_;  // guards all below
-  HttpLoop* loop_;
+  std::array<int, 2> sockets_;  // a byte that is sent by the second wakes up the thread, which receives it by the first
+
+  // Of the thread of the connections; null after close().
+  std::unique_ptr<HttpDescriptor> called_;  // the first socket
   std::unique_ptr<HttpTimer> rest_;
+
+  std::mutex mutex_;  // guards all below
+  bool is_closed_ = false;
   std::vector<std::weak_ptr<HttpAnswered>> waiting_;
   bool has_pieces_ = false;  // the connections that wait include some that were not posted at once
   bool is_called_ = false;   // the thread is about to look

@@ -31,6 +31,15 @@ int socket(int family, flagged_socket_type type, int protocol) {
   return with_flags(socket(family, type.type, protocol));
 }
 
+int socketpair(int family, flagged_socket_type type, int protocol, int* sockets) {
+  const int result = socketpair(family, type.type, protocol, sockets);
+  if (result == 0) {
+    with_flags(sockets[0]);
+    with_flags(sockets[1]);
+  }
+  return result;
+}
+
 int accept4(int descriptor, sockaddr* address, socklen_t* size, flagged_socket_type) {
   return with_flags(accept(descriptor, address, size));
 }

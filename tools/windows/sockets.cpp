@@ -7,6 +7,7 @@
 #include <sys/socket.h>
 #include <unistd.h>
 
+#include <array>
 #include <cerrno>
 
 #include "tools/windows/system.h"
@@ -108,6 +109,25 @@ int socket(int family, flagged_socket_type type, int) {
   if (made == INVALID_SOCKET) return fail_of_socket();
   never_wait(made);
   return descriptor_of(made);
+}
+
+// Each is bound to a free port, and then gets nothing but what the other one sends.
+int socketpair(int, flagged_socket_type type, int, int* sockets) {
+  std::array<sockaddr_in, 2> addresses{};
+  for (int i = 0; i < 2; ++i) {
+    addresses[i].sin_family = AF_INET;
+    addresses[i].sin_addr.s_addr = htonl(INADDR_LOOPBACK);
+    const auto address = reinterpret_cast<sockaddr*>(&addresses[i]);
+    socklen_t size = sizeof(sockaddr_in);
+    sockets[i] = socket(AF_INET, type, 0);
+    if (sockets[i] == -1 || bind(sockets[i], address, size) == -1 || getsockname(sockets[i], address, &size) == -1) {
+      return -1;
+    }
+  }
+  const auto connect_to = [&](int from, int to) {
+    return connect(sockets[from], reinterpret_cast<const sockaddr*>(&addresses[to]), sizeof(sockaddr_in));
+  };
+  return connect_to(0, 1) == -1 || connect_to(1, 0) == -1 ? -1 : 0;
 }
 
 int accept4(int descriptor, sockaddr* address, socklen_t* size, flagged_socket_type) {

@@ -5,3 +5,4 @@
 
 int socket(int family, flagged_socket_type type, int protocol);
 int accept4(int descriptor, sockaddr* address, socklen_t* size, flagged_socket_type type);
+int socketpair(int family, flagged_socket_type type, int protocol, int* sockets);

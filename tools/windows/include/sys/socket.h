@@ -14,6 +14,8 @@
 // Sockets are numbers of a range of their own among descriptors.
 int socket(int family, flagged_socket_type type, int protocol);
 SOCKET native_socket(int descriptor);
+// The sockets are of the loopback interface.
+int socketpair(int family, flagged_socket_type type, int protocol, int* sockets);
 int accept4(int descriptor, sockaddr* address, socklen_t* size, flagged_socket_type type);
 int bind(int descriptor, const sockaddr* address, std::size_t size);
 int connect(int descriptor, const sockaddr* address, std::size_t size);
