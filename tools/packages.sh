@@ -24,6 +24,7 @@ g++-aarch64-linux-gnu GCC-for-64-bit-ARM command aarch64-linux-gnu-g++
 qemu-user qemu-user command qemu-aarch64
 g++-mingw-w64-x86-64-posix mingw-w64-with-POSIX-threads command x86_64-w64-mingw32-g++-posix
 wine Wine command wine
+binutils-aarch64-linux-gnu binutils-for-64-bit-ARM command aarch64-linux-gnu-objdump
 chromium Chromium command chromium
 chromium-driver ChromeDriver command chromedriver
 clang-format clang-format command clang-format

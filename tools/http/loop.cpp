@@ -59,7 +59,8 @@ void HttpWakeup::post(std::weak_ptr<HttpAnswered> connection, bool at_once) {
     if (is_called_ || (is_resting_ && !at_once)) return;
     is_called_ = true;
   }
-  ::send(sockets_[1], "", 1, MSG_DONTWAIT | MSG_NOSIGNAL);
+  const char byte = 0;
+  ::send(sockets_[1], &byte, sizeof(byte), MSG_DONTWAIT | MSG_NOSIGNAL);
 }
 
 void HttpWakeup::close() {
@@ -74,7 +75,7 @@ void HttpWakeup::close() {
 void HttpWakeup::wait() {
   when_ready(*called_, HttpDescriptor::wait_read, [this] {
     char byte = 0;
-    ::recv(sockets_[0], &byte, 1, MSG_DONTWAIT);
+    ::recv(sockets_[0], &byte, sizeof(byte), MSG_DONTWAIT);
     wait();
     look();
   });

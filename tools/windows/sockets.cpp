@@ -120,7 +120,8 @@ int socketpair(int, flagged_socket_type type, int, int* sockets) {
     const auto address = reinterpret_cast<sockaddr*>(&addresses[i]);
     socklen_t size = sizeof(sockaddr_in);
     sockets[i] = socket(AF_INET, type, 0);
-    if (sockets[i] == -1 || bind(sockets[i], address, size) == -1 || getsockname(sockets[i], address, &size) == -1) {
+    if (sockets[i] == -1 || bind(sockets[i], address, sizeof(sockaddr_in)) == -1 ||
+        getsockname(sockets[i], address, &size) == -1) {
       return -1;
     }
   }
