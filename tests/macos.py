@@ -1,6 +1,6 @@
 #!/usr/bin/env python3
 """macos.py FILE LIBSYSTEM.TBD: checks the program for macOS, or the library in a package for Python, which nothing on this machine
-can run: that a loader of macOS 11 on the processor in its name takes it, that the system has what it asks for, as the list of zig
+can run: that a loader of macOS 11 on the processor in its path takes it, that the system has what it asks for, as the list of zig
 names it, that the library gives what its header declares, and that its signature is right. Only Apple's processors ask for one.
 
 The list is of a later system: it does not show that a function came after macOS 11.
