@@ -12,11 +12,10 @@ program=$1
 version=$2
 shift 2
 root=$(pwd)
-files=build/release-files
+files=$root/build/release-files
 work=build/for
-rm -rf $files
-mkdir -p $files $work
-files=$root/$files
+rm -rf "$files"
+mkdir -p "$files" $work
 # shellcheck disable=SC2086 # A list of words.
 tools/licences.sh "$version" $LIBRARIES > $work/LICENSES.txt
 # Of all that is packed: the day of the version, that two builds give the same bytes.
@@ -32,7 +31,7 @@ pack() {
   chmod -R u=rwX,go=rX "$work/$name"
   TZ=UTC touch -d "$date" "$work/$name" "$work/$name"/*
   case $name in
-    *windows*) (cd $work && TZ=UTC zip -qrX9 "$files/$name.zip" "$name") ;;
+    *windows*) (cd $work && TZ=UTC zip -qX9 "$files/$name.zip" "$name" "$name"/*) ;;
     *) tar -C $work --sort=name --owner=0 --group=0 --numeric-owner -c "$name" | gzip -9n > "$files/$name.tar.gz" ;;
   esac
 }

@@ -44,8 +44,8 @@ class HttpAnswered {
 // streams wait until earlier ones were sent 4 ms ago, so that the thread wakes up once for all streams, and takes
 // little of the processors from the threads that write them.
 //
-// No lock is held while the thread of the connections is woken up, as in post_to(): on a busy core it would run at
-// once, wait for the lock, and so for everything that comes before a thread of low priority that holds it.
+// No lock is held while the thread of the connections is woken up, unlike in Asio's post(): on a busy core it would run
+// at once, wait for the lock, and so for everything that comes before a thread of low priority that holds it.
 class HttpWakeup : public std::enable_shared_from_this<HttpWakeup> {
  public:
   // Throws Error if the system has no descriptors left.
