@@ -17,14 +17,6 @@
 namespace minimind::kernels {
 namespace {
 
-// Ends a group of products. clang otherwise loads the activations of several groups first, for which there are too few
-// registers; GCC does not, and is slower with it.
-inline void load_nothing_ahead() {
-#if defined(__clang__)
-  asm volatile("" ::: "memory");
-#endif
-}
-
 #if defined(__AVX512VNNI__) || defined(__AVXVNNI__)
 constexpr bool unsigned_weights = true;
 using CodeDot = BiasedDot<128>;
@@ -118,6 +110,7 @@ struct UnsignedDot {
     }
     sums.pairs = RowSums::all(0);
   }
+  static void pin(Sums& sums) { sums.pairs.pin(); }
   static Column finish(Sums sums) {
     flush(sums);
     const __m256i of_bias = _mm256_set1_epi32(bias * sums.sum);

@@ -377,7 +377,7 @@ MINIMIND_INLINE void add_half(const Strips& strips, std::size_t b, std::size_t h
         StripDot::add(products[panel][t], w, x[t * x_stride + b].quant + group * group_cols);
       }
     }
-    load_nothing_ahead();
+    end_group<StripDot>(products);
   }
 }
 
