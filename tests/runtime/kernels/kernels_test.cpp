@@ -49,7 +49,7 @@ struct Size {
   std::size_t rows, cols, tokens;
 };
 
-TEST_P(Kernels, MatmulOfEveryTypeAgreesWithDoublePrecision) {
+TEST_P(Kernels, MatmulOfEveryTypeAgreesWithDoublePrecisionAndTheBestTable) {
   for (const Size size :
        {Size{1, 1, 1}, {16, 7, 1}, {33, 50, 3}, {96, 64, 1}, {100, 96, 9}, {130, 160, 17}, {40, 608, 25}}) {
     const std::vector<float> w = random_floats(size.rows * size.cols, 1);
@@ -59,6 +59,7 @@ TEST_P(Kernels, MatmulOfEveryTypeAgreesWithDoublePrecision) {
            std::initializer_list<WeightType>{std::nullopt, DType::q8_0, DType::q4_0, DType::iq4_nl}) {
         const WeightMatrix matrix = pack(stored(w, size.rows, size.cols, from), type, 1);
         expect_product(table(), matrix, x);
+        expect_bits_of_best_table(table(), matrix, x);
       }
     }
   }

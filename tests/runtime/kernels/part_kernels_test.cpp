@@ -28,7 +28,7 @@ std::size_t whole_blocks(DType type, std::size_t blocks) {
   return (32 * blocks + size - 1) / size * size;
 }
 
-TEST_P(PartKernels, MatmulOfEveryTypeAgreesWithDoublePrecision) {
+TEST_P(PartKernels, MatmulOfEveryTypeAgreesWithDoublePrecisionAndTheBestTable) {
   struct PartSize {
     std::size_t rows, blocks, tokens;
   };
@@ -38,7 +38,9 @@ TEST_P(PartKernels, MatmulOfEveryTypeAgreesWithDoublePrecision) {
       const WeightMatrix minima = pack(minima_of_blocks(tensor), {}, 1);
       const std::vector<float> x = random_floats(size.tokens * tensor.shape[1], 32);
       SCOPED_TRACE(name_of(type));
-      expect_product(table(), pack(tensor, {}, 1), x, &minima);
+      const WeightMatrix matrix = pack(tensor, {}, 1);
+      expect_product(table(), matrix, x, &minima);
+      expect_bits_of_best_table(table(), matrix, x);
     }
   }
 }
