@@ -89,6 +89,8 @@ SYSTEM_HEADERS := -Itools/macos/include
 else ifeq ($(SYSTEM),android)
 SYSTEM_HEADERS := -DMINIMIND_WITHOUT_LANDLOCK
 endif
+# As on a system that has only what all have: see test-portable.
+SYSTEM_HEADERS += $(if $(PORTABLE),-DMINIMIND_WITHOUT_FUTEX -DMINIMIND_WITHOUT_LANDLOCK)
 SYSTEM_HEADERS += $(if $(BY_ZIG),-DBOOST_ASIO_HAS_STD_INVOKE_RESULT)
 CPPFLAGS := -I. $(SYSTEM_HEADERS) $(SYSROOT:%=-isystem %/include) -MMD -MP $(STATED) -DMINIMIND_SOURCE_DIR='"$(CURDIR)"'
 # The system's libraries may be of a later compiler than this one, whose C++ library they find when the program starts.
@@ -159,7 +161,7 @@ LIBRARY_macos := libminimind.$(ABI).dylib
 LIBRARY := $(BUILD)/$(LIBRARY_$(SYSTEM))
 TEST_OBJECTS := $(TEST_UNITS:%=$(BUILD)/%.o)
 
-.PHONY: all lib program licences release test-release test-arm64 test-windows test-macos test-android wheel wheels test-wheels test-python help demo poet test test-serve test-clients test-deploy check test-everything test-systems run-tests install install-program deb test-deb clean format sanitize sanitize-threads run-threaded-tests soak fuzz reference bench-peers packages test-packages check-format check-units tidy
+.PHONY: all lib program licences release test-release test-arm64 test-windows test-macos test-android test-portable wheel wheels test-wheels test-python help demo poet test test-serve test-clients test-deploy check test-everything test-systems run-tests install install-program deb test-deb clean format sanitize sanitize-threads run-threaded-tests soak fuzz reference bench-peers packages test-packages check-format check-units tidy
 all: minimind
 
 help:
@@ -180,7 +182,8 @@ help:
 	@echo 'make test-arm64       compile the tests for 64-bit ARM, and run them under emulation'
 	@echo 'make test-windows     build the program for Windows, and test it under wine'
 	@echo 'make test-android     build the program for Android, and test it under emulation'
-	@echo 'make test-macos       build the programs for macOS, and check their files'
+	@echo 'make test-macos       build the programs for macOS, and check their files; nothing here can run them'
+	@echo 'make test-portable    run the tests with what other systems have in place of parts that only Linux has'
 	@echo 'make install PREFIX=  install into PREFIX (default $(PREFIX)): bin/minimind, share/minimind, man pages, completions,'
 	@echo '                      lib/libminimind.so, include/minimind.h and lib/pkgconfig/minimind.pc'
 	@echo 'make deb              install debhelper if it is missing, and build a package of Debian, build/deb/*.deb'
@@ -242,14 +245,14 @@ RELEASE_TARGETS := linux-x86_64 linux-aarch64 windows-x86_64 macos-aarch64 macos
 WINDOWS_PACKAGES := g++-mingw-w64-x86-64-posix zip
 RELEASE_PACKAGES = $(if $(filter linux-aarch64,$(RELEASE_TARGETS)),g++-aarch64-linux-gnu qemu-user) \
 	$(if $(filter windows-x86_64,$(RELEASE_TARGETS)),$(WINDOWS_PACKAGES))
-# The compiler for macOS, from PyPI.
+# The compiler for macOS and Android, from PyPI.
 ZIG := $(CURDIR)/build/zig/bin/python -m ziglang
-build/zig/ziglang-0.17.1:
+build/zig/requirements.txt: tools/other_systems/requirements.txt
 	$(call create_venv,build/zig)
-	build/zig/bin/pip install -q $(subst -,==,$(@F))
-	touch $@
+	build/zig/bin/pip install -q --require-hashes -r $<
+	cp $< $@
 
-release: minimind $(if $(filter macos-% android-%,$(RELEASE_TARGETS)),build/zig/ziglang-0.17.1)
+release: minimind $(if $(filter macos-% android-%,$(RELEASE_TARGETS)),build/zig/requirements.txt)
 	$(if $(RELEASE_PACKAGES),$(call install_packages,$(RELEASE_PACKAGES)))
 	+LIBRARIES='$(BUILD_PACKAGES)' GOALS='$(RELEASE_GOALS)' ZIG='$(ZIG)' tools/release.sh ./minimind $(VERSION) $(RELEASE_TARGETS)
 
@@ -626,6 +629,10 @@ sanitize: test-packages
 		SANITIZE='-g1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined \
 		-Wno-maybe-uninitialized -Wno-uninitialized' \
 		LDFLAGS='-fsanitize=address,undefined'
+
+# What other systems run in place of parts that only Linux has: barriers that sleep by locks, and a server that is not confined.
+test-portable: test-packages
+	@$(MAKE) --no-print-directory BUILD=build/portable PORTABLE=1 run-tests CORES="$$(python3 -c 'import os; print(*sorted(os.sched_getaffinity(0)))')"
 
 # The program finds the demo model next to itself, as ./minimind does. Each core runs its part of the tests: threads that wait for
 # each other would take twice as long on cores that several parts share.

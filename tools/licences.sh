@@ -1,20 +1,25 @@
 #!/bin/sh
-# licences.sh VERSION PACKAGE...: writes the licences of the program, of the bundled poet and of what is compiled in: these Debian
-# packages, headers of templates included, and the compiler's and the C library. Where such a package is not installed, its text is
-# with the library that took its place.
+# licences.sh VERSION PACKAGE...: writes the licences of the program, of the bundled poet and of what is compiled in, with versions:
+# these Debian packages, headers of templates included, and the compilers' and the C libraries. Where such a package is not installed,
+# its text is with the library that took its place.
 set -eu
 
 version=$1
 shift
 echo "minimind $version: LICENSE of this project; the poet: weights/demo/LICENSE"
 cat LICENSE weights/demo/LICENSE
-for package in "$@" libboost1.74-dev libc6-dev libstdc++-12-dev mingw-w64-x86-64-dev; do
+# Those of cross compilers are of the same sources; none of another version may be missing.
+for package in "$@" libboost1.74-dev libc6-dev libstdc++-12-dev libc6-dev-arm64-cross libstdc++-12-dev-arm64-cross \
+  mingw-w64-x86-64-dev gcc-mingw-w64-x86-64-posix-runtime; do
   [ -e "/usr/share/doc/$package/copyright" ] || continue
   printf '\n==== %s ====\n' "$(dpkg-query -W -f '${Package} ${Version}' "$package")"
   cat "/usr/share/doc/$package/copyright"
 done
-for text in build/zig/lib/python3*/site-packages/ziglang/lib/libcxx/LICENSE.TXT; do
-  [ -e "$text" ] || continue
-  printf '\n==== libc++ of ziglang, in the file for macOS ====\n'
-  cat "$text"
+for ziglang in build/zig/lib/python3*/site-packages/ziglang; do
+  [ -e "$ziglang" ] || continue
+  printf '\n==== ziglang %s, in the files for macOS and Android ====\n' "$(echo "$ziglang"-*.dist-info | sed 's/.*ziglang-\(.*\)\.dist-info/\1/')"
+  for text in LICENSE lib/libcxx/LICENSE.TXT lib/libcxxabi/LICENSE.TXT lib/libunwind/LICENSE.TXT lib/libc/musl/COPYRIGHT; do
+    printf '\n== %s ==\n' "$text"
+    cat "$ziglang/$text"
+  done
 done

@@ -40,6 +40,7 @@ poet=$work/minimind-poet.gguf
 "$program" convert weights/demo/model.pth $poet --type q8_0 --force -q
 
 for target in "$@"; do
+  # Debian's compilers, and zig's for the systems that Debian has none for.
   system=linux suffix=''
   case $target in
     linux-x86_64) compiler=g++ sysroot='' ;;
