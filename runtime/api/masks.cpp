@@ -1,7 +1,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
@@ -223,7 +222,6 @@ minimind_status minimind_matcher_mask(minimind_matcher* matcher, size_t max_toke
     check_room(capacity, words);
     required(bits, "bits");
     matcher->mark(max_tokens);
-    static_assert(std::endian::native == std::endian::little, "the bits are copied as they are in memory");
     std::memcpy(bits, matcher->allowed.data(), words * sizeof *bits);
   });
 }

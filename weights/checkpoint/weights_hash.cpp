@@ -1,7 +1,6 @@
 #include "weights/checkpoint/weights_hash.h"
 
 #include <algorithm>
-#include <bit>
 #include <span>
 #include <vector>
 
@@ -10,11 +9,6 @@
 #include "weights/tensor/stored_numbers.h"
 
 namespace minimind {
-namespace {
-
-static_assert(std::endian::native == std::endian::little, "floats are hashed as they are in memory");
-
-}  // namespace
 
 std::string weights_sha256(const StoredTensors& tensors) {
   // A multiple of every block size, small enough to be hashed from the cache.
