@@ -163,7 +163,7 @@ void Barrier::wait() noexcept {
                    std::memory_order_relaxed);
 }
 
-#ifdef __linux__
+#ifdef MINIMIND_HAS_FUTEX
 
 void Barrier::end_round(std::uint32_t round) noexcept {
   round_.store(round + 1, std::memory_order_release);
