@@ -21,7 +21,8 @@ space := $(empty) $(empty)
 
 BUILD ?= build/release
 OPTIMIZE ?= -O2
-# The machine that the program is for. For another one than this, SYSROOT has include/ and lib/ with headers and static libraries.
+# The machine that the program is for. For another one than this, or without the libraries of this one, SYSROOT has include/ and lib/
+# with headers and static libraries.
 MACHINE ?= $(shell uname -m)
 SYSROOT ?=
 # linux, windows, macos or android: see tools/windows/README.md, tools/macos/README.md and tools/release.sh.
@@ -47,9 +48,10 @@ ifdef STATIC
 # The units are compiled at the link: of the code of all rooms, only what is called stays, and equal functions are merged. GCC 12 for
 # Windows ends with an internal error there, and zig's linker for macOS cannot do it.
 LINKED_AS_ONE := $(if $(filter linux,$(SYSTEM)),-flto=auto,$(if $(filter android,$(SYSTEM)),-flto))
-CXXFLAGS += -ffunction-sections -fdata-sections -DFMT_HEADER_ONLY $(LINKED_AS_ONE)
+CXXFLAGS += -ffunction-sections -fdata-sections $(LINKED_AS_ONE)
 SEPARATE := $(if $(LINKED_AS_ONE),-fno-lto)
 endif
+CXXFLAGS += $(if $(STATIC)$(SYSROOT),-DFMT_HEADER_ONLY)
 # The program and the library are linked from the same objects. Only what runtime/api/minimind.h declares can be seen from outside
 # of the library, so that hardly any call or address takes a detour.
 ifeq ($(SYSTEM),linux)
@@ -94,7 +96,7 @@ SYSTEM_HEADERS += $(if $(PORTABLE),-DMINIMIND_WITHOUT_FUTEX -DMINIMIND_WITHOUT_L
 SYSTEM_HEADERS += $(if $(BY_ZIG),-DBOOST_ASIO_HAS_STD_INVOKE_RESULT)
 CPPFLAGS := -I. $(SYSTEM_HEADERS) $(SYSROOT:%=-isystem %/include) -MMD -MP $(STATED) -DMINIMIND_SOURCE_DIR='"$(CURDIR)"'
 # The system's libraries may be of a later compiler than this one, whose C++ library they find when the program starts.
-LDLIBS := $(SYSROOT:%=-L%/lib) $(if $(STATIC),,-Wl,--allow-shlib-undefined -lfmt) -lutf8proc -lz $(if $(filter windows,$(SYSTEM)),-lws2_32 -lmswsock)
+LDLIBS := $(SYSROOT:%=-L%/lib) $(if $(STATIC),,-Wl,--allow-shlib-undefined) $(if $(STATIC)$(SYSROOT),,-lfmt) -lutf8proc -lz $(if $(filter windows,$(SYSTEM)),-lws2_32 -lmswsock)
 # The list of addresses that a program at a random place has to change takes a fortieth of a small one if it is not packed.
 PACK_ADDRESSES := -Wl,-z,pack-relative-relocs
 # The handler of exceptions that nobody catches has no names in a static program: their demangler is larger than the tokenizer.
@@ -161,7 +163,7 @@ LIBRARY_macos := libminimind.$(ABI).dylib
 LIBRARY := $(BUILD)/$(LIBRARY_$(SYSTEM))
 TEST_OBJECTS := $(TEST_UNITS:%=$(BUILD)/%.o)
 
-.PHONY: all lib program licences release test-release test-arm64 test-windows test-macos test-android test-portable wheel wheels test-wheels test-python help demo poet test test-serve test-clients test-deploy check test-everything test-systems run-tests install install-program deb test-deb clean format sanitize sanitize-threads run-threaded-tests soak fuzz reference bench-peers packages test-packages check-format check-units tidy
+.PHONY: all lib program licences release test-release test-arm64 test-windows test-macos test-android test-portable wheel wheels sdist test-wheels test-python help demo poet test test-serve test-clients test-deploy check test-everything test-systems run-tests install install-program deb test-deb clean format sanitize sanitize-threads run-threaded-tests soak fuzz reference bench-peers packages test-packages check-format check-units tidy
 all: minimind
 
 help:
@@ -190,6 +192,7 @@ help:
 	@echo 'make test-deb         as root: the same, and install, upgrade and remove it in a new Debian 12 under build/deb-root'
 	@echo 'make wheel            build the package for Python, build/wheel/*.whl'
 	@echo 'make wheels           the same, and those for $(WHEEL_TARGETS)'
+	@echo 'make sdist            the sources of the package and of all libraries, build/sdist/*.tar.gz: pip needs a compiler and make for them'
 	@echo 'make test-wheels      the same, and check them; that of 64-bit ARM runs under emulation'
 	@echo 'make test-python      build the wheel, install it under build/ and test it'
 	@echo 'make test-examples    the same with PyTorch, transformers and lm_eval, for tools/python/examples'
@@ -246,7 +249,7 @@ WINDOWS_PACKAGES := g++-mingw-w64-x86-64-posix zip
 RELEASE_PACKAGES = $(if $(filter linux-aarch64,$(RELEASE_TARGETS)),g++-aarch64-linux-gnu qemu-user) \
 	$(if $(filter windows-x86_64,$(RELEASE_TARGETS)),$(WINDOWS_PACKAGES))
 # The compiler for macOS and Android, from PyPI.
-ZIG := $(CURDIR)/build/zig/bin/python -m ziglang
+ZIG := build/zig/bin/python -m ziglang
 build/zig/requirements.txt: tools/other_systems/requirements.txt
 	$(call create_venv,build/zig)
 	build/zig/bin/pip install -q --require-hashes -r $<
@@ -564,6 +567,16 @@ endif
 
 # Android's Python cannot load a library that is made with musl, and its own C library cannot be had from Debian or PyPI.
 WHEEL_TARGETS := linux-aarch64 windows-x86_64 macos-aarch64 macos-x86_64
+# What takes place of the libraries that this machine has.
+SDIST_LIBRARIES := build/sdist-libraries
+sdist:
+	$(call create_venv,$(WHEEL_VENV))
+	$(WHEEL_VENV)/bin/pip install -q -r tools/python/requirements.txt
+	tools/sysroot_of_sources.sh $(SDIST_LIBRARIES) cc ar
+	tools/licences.sh $(VERSION) $(BUILD_PACKAGES) > $(SDIST_LIBRARIES)/LICENSES.txt
+	LIBRARIES="$(CURDIR)/$(SDIST_LIBRARIES)" $(WHEEL_VENV)/bin/python -m build -q --sdist --outdir build/sdist tools/python
+	@ls -l build/sdist/*.tar.gz
+
 wheels: wheel
 	+@$(MAKE) --no-print-directory release RELEASE_TARGETS='$(WHEEL_TARGETS)' RELEASE_GOALS=wheel
 	cp $(WHEEL_TARGETS:%=build/for/%/wheel/*.whl) $(WHEEL)
@@ -638,7 +651,7 @@ test-portable: test-packages
 # each other would take twice as long on cores that several parts share.
 run-tests: $(CORES:%=run-on-core-%)
 run-on-core-%: $(BUILD)/minimind_tests $(BUILD)/minimind
-	@mkdir -p $(BUILD)/weights && ln -sfn $(CURDIR)/weights/demo $(BUILD)/weights/demo
+	@mkdir -p $(BUILD)/weights && ln -sfn "$(CURDIR)/weights/demo" $(BUILD)/weights/demo
 	part=0; for core in $(CORES); do test $$core = $* && break; part=$$((part + 1)); done; \
 		ASAN_OPTIONS=allocator_may_return_null=1 MINIMIND_PROGRAM=$(BUILD)/minimind GTEST_TOTAL_SHARDS=$(words $(CORES)) \
 		GTEST_SHARD_INDEX=$$part taskset -c $* $(BUILD)/minimind_tests --gtest_brief=1
@@ -661,7 +674,7 @@ sanitize-threads: test-packages
 
 run-threaded-tests: export MINIMIND_PROGRAM = $(CURDIR)/$(BUILD)/minimind
 run-threaded-tests: $(BUILD)/minimind_tests $(BUILD)/minimind $(LIBRARY)
-	@mkdir -p $(BUILD)/weights && ln -sfn $(CURDIR)/weights/demo $(BUILD)/weights/demo
+	@mkdir -p $(BUILD)/weights && ln -sfn "$(CURDIR)/weights/demo" $(BUILD)/weights/demo
 	$(TSAN_RUN) $(BUILD)/minimind_tests --gtest_brief=1
 	rm -rf $(BUILD)/python && mkdir $(BUILD)/python && cp -r tools/python/minimind_cpp $(BUILD)/python
 	cp $(LIBRARY) $(BUILD)/minimind $(BUILD)/python/minimind_cpp
@@ -743,7 +756,7 @@ coverage: fuzz-seeds
 		KERNEL_OBJECTS='$(KERNEL_OBJECTS)' SANITIZE='-fprofile-instr-generate -fcoverage-mapping' \
 		LDFLAGS='-fprofile-instr-generate' \
 		build/coverage/minimind build/coverage/minimind_tests $(FUZZ_TARGETS:%=build/coverage/%_fuzz)
-	@mkdir -p build/coverage/weights && ln -sfn $(CURDIR)/weights/demo build/coverage/weights/demo
+	@mkdir -p build/coverage/weights && ln -sfn "$(CURDIR)/weights/demo" build/coverage/weights/demo
 	python3 tests/fuzz/coverage.py
 
 # The same questions to the program and to Python's jinja2, jsonschema and tokenizers, for FUZZ_SECONDS each.

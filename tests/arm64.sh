@@ -7,7 +7,7 @@ cd "$(dirname "$0")/.."
 build=build/for/linux-aarch64
 sysroot=build/for/sysroot-arm64
 tools/sysroot.sh arm64 aarch64-linux-gnu $sysroot
-make --no-print-directory STATIC=1 BUILD=$build CXX=aarch64-linux-gnu-g++ MACHINE=aarch64 SYSROOT="$PWD/$sysroot" \
+make --no-print-directory STATIC=1 BUILD=$build CXX=aarch64-linux-gnu-g++ MACHINE=aarch64 SYSROOT=$sysroot \
   TEST_UNITS="$*" $build/minimind_tests
 for processor in cortex-a72 neoverse-n1 max; do
   echo "arm64.sh: $processor"

@@ -11,8 +11,7 @@ set -eu
 program=$1
 version=$2
 shift 2
-root=$(pwd)
-files=$root/build/release-files
+files=$(pwd)/build/release-files
 work=build/for
 rm -rf "$files"
 mkdir -p "$files" $work
@@ -47,13 +46,13 @@ for target in "$@"; do
     linux-aarch64)
       compiler=aarch64-linux-gnu-g++
       tools/sysroot.sh arm64 aarch64-linux-gnu $work/sysroot-arm64
-      sysroot=$root/$work/sysroot-arm64 ;;
+      sysroot=$work/sysroot-arm64 ;;
     windows-x86_64)
       compiler=x86_64-w64-mingw32-g++-posix system=windows suffix=.exe
-      sysroot=$root/$work/sysroot-windows
+      sysroot=$work/sysroot-windows
       tools/sysroot_of_sources.sh "$sysroot" x86_64-w64-mingw32-gcc-posix x86_64-w64-mingw32-ar ;;
     macos-aarch64 | macos-x86_64 | android-aarch64)
-      system=${target%-*} sysroot=$root/$work/sysroot-$target
+      system=${target%-*} sysroot=$work/sysroot-$target
       # Android ends a program that calls what glibc calls at its start; musl, which is static here, does not.
       case $system in macos) zig_target=${target#*-}-macos.11.0 ;; *) zig_target=aarch64-linux-musl ;; esac
       compiler="$ZIG c++ -target $zig_target"

@@ -1,9 +1,11 @@
 """Builds the package for pip, uv and build, which call the functions below: PEP 517 and 660. `make` builds what it has of C++.
 
 A wheel has the library, the program and the bundled poet. An editable one leads to the checkout, whose library and program `make`
-keeps up to date. An sdist is the part of the checkout that `make` needs, with the pyproject.toml of its root.
+keeps up to date. An sdist is the part of the checkout that `make` needs, with the pyproject.toml of its root. That of `make sdist`
+also has `libraries`, with the headers and sources of all libraries and their licences, so that it needs only a compiler and make.
 
 BUILD, SYSTEM, MACHINE and STATIC in the environment are those of the Makefile: by them, `make wheels` asks for other systems' wheels.
+LIBRARIES is the folder of tools/sysroot_of_sources.sh for `make sdist`.
 """
 
 import base64
@@ -11,6 +13,7 @@ import hashlib
 import io
 import os
 import pathlib
+import re
 import shutil
 import subprocess
 import sys
@@ -36,6 +39,8 @@ SYSTEMS = {
     "macos": (f"macosx_11_0_{MACHINE.replace('aarch64', 'arm64')}", "libminimind.*.dylib", "minimind"),
 }
 PLATFORM, LIBRARY, PROGRAM = SYSTEMS[os.environ.get("SYSTEM", "linux")]
+LIBRARIES = os.environ.get("LIBRARIES")
+BUNDLED = ROOT / "libraries"
 SOURCES = ("Makefile", "LICENSE", "pyproject.toml", "runtime", "weights", "tools", "tests/layers.txt")  # of an sdist
 
 
@@ -55,7 +60,7 @@ def prepare_metadata_for_build_editable(metadata_directory, config_settings=None
 
 
 def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
-    build = run_make("lib", "program", "licences")
+    build = run_make("lib", "program", *([] if BUNDLED.is_dir() else ["licences"]))
     with Wheel(wheel_directory) as wheel:
         for file in files_below(HERE / PACKAGE):
             wheel.add(f"{PACKAGE}/{file.relative_to(HERE / PACKAGE)}", file.read_bytes())
@@ -64,7 +69,7 @@ def build_wheel(wheel_directory, config_settings=None, metadata_directory=None):
         wheel.add(f"{PACKAGE}/{PROGRAM}", stripped(build / PROGRAM), mode=0o755)
         for file in files_below(ROOT / "weights/demo"):
             wheel.add(f"{PACKAGE}/{file.relative_to(ROOT)}", file.read_bytes())
-        for file in (ROOT / "LICENSE", build / "LICENSES.txt"):
+        for file in (ROOT / "LICENSE", (BUNDLED if BUNDLED.is_dir() else build) / "LICENSES.txt"):
             wheel.add(f"{wheel.info}/licenses/{file.name}", file.read_bytes())
     return wheel.name
 
@@ -83,6 +88,8 @@ def build_sdist(sdist_directory, config_settings=None):
         for source in SOURCES:
             for file in files_below(ROOT / source):
                 archive.add(file, f"{top}/{file.relative_to(ROOT)}", filter=owned_by_nobody)
+        for name, file in library_files() if LIBRARIES else ():
+            archive.add(file.resolve(), f"{top}/{BUNDLED.name}/{name}", filter=owned_by_nobody)
         entry = tarfile.TarInfo(f"{top}/PKG-INFO")
         data = metadata_files()["METADATA"].encode()
         entry.size, entry.mtime = len(data), int((HERE / "pyproject.toml").stat().st_mtime)
@@ -111,10 +118,27 @@ def run_make(*targets):
         )
     if shutil.which("make") is None:
         raise SystemExit("make is missing; install it with your package manager, on Debian: apt install make")
-    done = subprocess.run(["make", *targets], cwd=ROOT, stdout=sys.stderr)
-    if done.returncode != 0:
+    commands = [["make", *targets]]
+    if BUNDLED.is_dir():
+        commands = [["tools/sysroot_of_sources.sh", BUNDLED.name, "cc", "ar"], ["make", f"SYSROOT={BUNDLED.name}", *targets]]
+    if any(subprocess.run(command, cwd=ROOT, stdout=sys.stderr).returncode != 0 for command in commands):
         raise SystemExit(f"make {' '.join(targets)} in {ROOT}: failed, see above; nothing was installed")
     return ROOT / BUILD
+
+
+def library_files():
+    """Yields the names in `libraries` and the files: of Boost, the folders from which the sources include something."""
+    folder = pathlib.Path(LIBRARIES)
+    command = ["c++", "-std=c++20", "-I.", "-M", *map(str, (ROOT / "tools/http").glob("*.cpp"))]
+    rules = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout
+    boost = {f"boost/{name}" for name in re.findall(r"/include/boost/([^/ \\]+)", rules)}
+    for name in sorted({"CLI", "fmt", "nlohmann", "xsimd", "utf8proc.h", "zlib.h", "zconf.h"} | boost):
+        entry = folder / "include" / name
+        for file in [entry] if entry.is_file() else sorted(file for file in entry.rglob("*") if file.is_file()):
+            yield file.relative_to(folder), file
+    for pattern in ("sources", "LICENSES.txt", "utf8proc-*/*.[ch]", "zlib-*/*.[ch]"):
+        for file in sorted(folder.glob(pattern)):
+            yield file.relative_to(folder), file
 
 
 def files_below(path):
