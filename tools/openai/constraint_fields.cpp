@@ -60,11 +60,12 @@ std::shared_ptr<const Grammar> read_response_format(const BodyFields& body) {
   if (type == "text" || type == "json_object") {
     BodyFields fields(*format, "response_format");
     fields.find("type");
+    // As llama.cpp's server takes it.
+    const ChatJson* const schema = type == "text" ? nullptr : fields.object("schema");
     fields.reject_the_rest();
-  }
-  if (type == "text") return nullptr;
-  if (type == "json_object") {
-    return schema_grammar(ChatJson{{"type", "object"}}, "response_format", true);
+    if (type == "text") return nullptr;
+    return schema ? schema_grammar(*schema, "response_format.schema")
+                  : schema_grammar(ChatJson{{"type", "object"}}, "response_format", true);
   }
   const bool has_schema = type == "json_schema" && format->contains("json_schema") &&
                           format->at("json_schema").is_object() && format->at("json_schema").contains("schema");
@@ -148,6 +149,12 @@ TextConstraint read_constraint(const BodyFields& body, bool chat, TextConstraint
     body.fail("structured_outputs", "an object with json, regex, choice or grammar");
   }
   return constraint;
+}
+
+std::vector<std::string> constraint_fields() {
+  std::vector<std::string> names;
+  for (const ConstraintField& field : own_fields) names.emplace_back(field.name);
+  return names;
 }
 
 TextConstraint read_sglang_constraint(const BodyFields& parameters) {

@@ -143,7 +143,7 @@ void read_chat(const BodyFields& body, Request& request, const RequestDefaults& 
   body.require("modalities", ChatJson::array({"text"}));
   for (const char* const name : {"echo", "add_special_tokens"}) body.require(name, false);
   body.require("best_of", 1);
-  body.object("prediction");  // predicted text changes the speed only
+  if (body.object("prediction")) request.hints.emplace_back("prediction");
 }
 
 TextPrompt prompt_of(const BodyFields& body, const ChatJson& value, bool one_prompt) {
@@ -215,9 +215,7 @@ void read_hints(const BodyFields& body, Request& request) {
     const auto levels = {"low", "medium", "high"};
     if (std::ranges::count(levels, *verbosity) == 0) body.fail("verbosity", "low, medium or high");
   }
-  body.take_hints({"verbosity", "cache_prompt", "id_slot", "n_keep", "keep_alive", "priority", "request_id",
-                   "cache_salt", "guided_decoding_backend", "mm_processor_kwargs", "timings_per_token"},
-                  request.hints);
+  body.take_hints(hint_fields, request.hints);
 }
 
 void accept_harmless(const BodyFields& body, const RequestDefaults& defaults) {

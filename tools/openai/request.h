@@ -83,6 +83,19 @@ Request request_with(const RequestDefaults& defaults);
 // Of a text; with each of them every token is compared.
 inline constexpr std::size_t most_stop_tokens = 1000;
 
+// Fields of a completion that change nothing here: each is named once in the log.
+inline constexpr auto hint_fields = {"verbosity",
+                                     "cache_prompt",
+                                     "id_slot",
+                                     "n_keep",
+                                     "keep_alive",
+                                     "priority",
+                                     "request_id",
+                                     "cache_salt",
+                                     "guided_decoding_backend",
+                                     "mm_processor_kwargs",
+                                     "timings_per_token"};
+
 // These read fields of any API into a request, and throw RequestError.
 //
 // Reads ignore_eos, stop_token_ids and the least number of tokens, after max_tokens was read.

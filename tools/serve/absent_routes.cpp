@@ -17,6 +17,8 @@ struct AbsentRoute {
 };
 constexpr std::string_view no_embeddings =
     "a small model that continues texts has no embeddings that compare them; use a model that was trained for that";
+constexpr std::string_view no_classes =
+    "the model continues texts and sorts none into classes; guided_choice lets it choose";
 constexpr std::string_view no_files = "the server keeps no files; send the text in the request";
 constexpr std::string_view no_model_changes =
     "models are files of the server; start it with the checkpoint, or with a folder of them";
@@ -30,7 +32,13 @@ constexpr AbsentRoute absent_routes[] = {
     {"/v1/chat/completions/", "the server keeps no chat completions; /v1/responses keeps what it answers"},
     {"/v1/rerank", no_embeddings},
     {"/rerank", no_embeddings},
+    {"/v2/rerank", no_embeddings},
     {"/v1/score", no_embeddings},
+    {"/score", no_embeddings},
+    {"/v1/pooling", no_embeddings},
+    {"/pooling", no_embeddings},
+    {"/v1/classify", no_classes},
+    {"/classify", no_classes},
     {"/v1/images", "the model reads and writes text, not images"},
     {"/v1/audio", "the model reads and writes text, not audio"},
     {"/v1/realtime", "the model reads and writes text, not audio"},

@@ -548,9 +548,9 @@ void Api::update_weights(const ApiRequest& request, const Answer& answer) {
   load_weights(*models_.only(), checkpoint, *path, answer);
 }
 
-// The model is that of only(), which stays.
+// The model is that of only().
 void Api::load_weights(ServedModel& served, const std::string& checkpoint, const std::string& path,
-                       const Answer& answer) const {
+                       const Answer& answer) {
   if (served.engine.waits_to_replace()) {  // each update takes the memory of its weights
     throw RequestError("another update waits for texts with older weights to end; try again later", "", "queue_full");
   }
@@ -564,6 +564,7 @@ void Api::load_weights(ServedModel& served, const std::string& checkpoint, const
         fmt::format("model_path is {}, which cannot be loaded; the server's log has the reason", quote(path)),
         "model_path");
   }
+  models_.keep(served);
   served.engine.replace_weights(
       [&served, model] { served.model.replace_weights(model); },
       [answer, path](const std::exception_ptr& error) {

@@ -138,8 +138,7 @@ class Api {
   void handle_route(const Route& route, HttpRequest request, Answer answer);
   std::shared_ptr<ServedModel> model_of(const ChatJson& body, const Answer& answer);
   RequestDefaults defaults_for(const ChatJson& body) const;
-  void load_weights(ServedModel& served, const std::string& checkpoint, const std::string& path,
-                    const Answer& answer) const;
+  void load_weights(ServedModel& served, const std::string& checkpoint, const std::string& path, const Answer& answer);
   void wait_for_engine(EngineThread& engine, const EngineThread::Action& action);
   std::string stuck_reason() const;
   ChatJson model_json(const ModelShelf::Listed& model) const;

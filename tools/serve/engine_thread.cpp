@@ -7,14 +7,10 @@
 
 #include "runtime/engine/thread_team.h"
 #include "tools/openai/request_error.h"
-#include "tools/serve/task_thread.h"
 #include "weights/base/error.h"
 
 namespace minimind {
 namespace {
-
-// Of requests with several: what waits takes memory.
-constexpr std::size_t most_texts = 65536;
 
 // Tokens that a step runs at most.
 std::size_t step_tokens(const EngineLimits& limits) {
@@ -60,6 +56,16 @@ class TokenGaps {
   Histogram seconds_;
 };
 
+// Of the texts of a request, alternatives included. An answer takes a few microseconds for each.
+constexpr std::size_t most_scores_at_once = 1000;
+
+std::size_t count_scores(const Generated& generated) {
+  std::size_t count = 0;
+  for (const TokenScore& score : generated.prompt_scores) count += 1 + score.top.size();
+  for (const TokenScore& score : generated.scores) count += 1 + score.top.size();
+  return count;
+}
+
 std::exception_ptr shutting_down() {
   return std::make_exception_ptr(RequestError("the server is shutting down", "", "unavailable"));
 }
@@ -88,6 +94,8 @@ std::unique_ptr<TextQueue> EngineThread::new_queue() const {
 EngineThread::~EngineThread() {
   stop();
   thread_.join();
+  std::unique_lock lock(mutex_);
+  idle_.wait(lock, [this] { return texts_ == 0; });
 }
 
 void EngineThread::stop() {
@@ -149,8 +157,8 @@ void EngineThread::count_end_of(TextJob& job, const std::shared_ptr<std::size_t>
     gaps->note(generation.generated().size());
     if (on_text) on_text(piece, generation);
   };
-  job.on_end = [this, gaps, gone = job.gone, texts_of_request, on_end = std::move(job.on_end)](
-                   Generated generated, const std::exception_ptr& error) mutable {
+  job.on_end = [this, gaps, gone = job.gone, texts = *texts_of_request, texts_of_request,
+                on_end = std::move(job.on_end)](Generated generated, const std::exception_ptr& error) mutable {
     {
       const std::lock_guard lock(mutex_);
       gaps->note(generated.tokens.size());
@@ -162,16 +170,28 @@ void EngineThread::count_end_of(TextJob& job, const std::shared_ptr<std::size_t>
       if (gone && *gone) ++counts_.abandoned;
       note_load();
     }
-    if (on_end) on_end(std::move(generated), error);
-    on_end = nullptr;  // what it holds ends before the engine is idle
-    {
-      const std::lock_guard lock(mutex_);
-      if (--*texts_of_request == 0) --requests_;
-      if (--texts_ > 0) return;
-      idle_.notify_all();
+    if (count_scores(generated) * texts <= most_scores_at_once) {
+      return end_text(std::move(on_end), std::move(generated), error, *texts_of_request);
     }
-    on_idle_();
+    const auto held = std::make_shared<Generated>(std::move(generated));
+    const auto end = [this, held, error, texts_of_request, on_end = std::make_shared<OnEnd>(std::move(on_end))] {
+      end_text(std::exchange(*on_end, nullptr), std::move(*held), error, *texts_of_request);
+    };
+    if (!large_ends_.post(end)) end();
   };
+}
+
+void EngineThread::end_text(OnEnd on_end, Generated generated, const std::exception_ptr& error,
+                            std::size_t& texts_of_request) {
+  if (on_end) on_end(std::move(generated), error);
+  on_end = nullptr;  // what it holds ends before the engine is idle
+  {
+    const std::lock_guard lock(mutex_);
+    if (--texts_of_request == 0) --requests_;
+    if (--texts_ > 0) return;
+    idle_.notify_all();
+  }
+  on_idle_();
 }
 
 void EngineThread::drain() {

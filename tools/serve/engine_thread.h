@@ -18,6 +18,7 @@
 #include "runtime/llm/text_queue.h"
 #include "tools/openai/text_model.h"
 #include "tools/serve/metrics.h"
+#include "tools/serve/task_thread.h"
 
 namespace minimind {
 
@@ -67,7 +68,7 @@ struct EngineLimits {
 // soon.
 class EngineThread {
  public:
-  // `model` and `turns` must outlive this. `on_idle` is called on the engine's thread when the last text has ended.
+  // `model` and `turns` must outlive this. `on_idle` is called on a thread of the engine when the last text has ended.
   EngineThread(const TextModel& model, const EngineLimits& limits, StepTurns& turns, std::function<void()> on_idle);
   EngineThread(const EngineThread&) = delete;
   EngineThread& operator=(const EngineThread&) = delete;
@@ -114,7 +115,12 @@ class EngineThread {
   Clock::duration silent_for() const;
 
  private:
+  // Of requests with several: what waits takes memory.
+  static constexpr std::size_t most_texts = 65536;
+
+  using OnEnd = decltype(TextJob::on_end);
   void count_end_of(TextJob& job, const std::shared_ptr<std::size_t>& texts_of_request);
+  void end_text(OnEnd on_end, Generated generated, const std::exception_ptr& error, std::size_t& texts_of_request);
   void run();
   bool take_work();
   void note_arrivals();
@@ -157,6 +163,8 @@ class EngineThread {
       Clock::now();  // when work came to an engine that had none, and at each turn of its loop
   EngineCounts counts_;
 
+  // Reports the ends of texts whose scores are so many that others would wait while an answer is made of them.
+  TaskThread large_ends_{most_texts, TaskThread::Priority::background};
   std::thread thread_;
 };
 

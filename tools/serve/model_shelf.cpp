@@ -149,15 +149,27 @@ std::shared_ptr<ServedModel> ModelShelf::only() {
   }
   const std::shared_ptr<ServedModel> held = folder_.empty() ? nullptr : get(only_);
   const std::lock_guard lock(mutex_);
-  Loaded& loaded = *find_loaded(only_);
-  loaded.has_given_weights = true;
-  return use(loaded);
+  return use(*find_loaded(only_));
+}
+
+void ModelShelf::keep(const ServedModel& served) {
+  const std::lock_guard lock(mutex_);
+  Loaded* const loaded = find_loaded(only_);
+  if (!loaded || loaded->served.get() != &served) {
+    throw RequestError("the model's own file was written anew meanwhile; try again", "", "unavailable");
+  }
+  loaded->has_given_weights = true;
 }
 
 std::shared_ptr<ServedModel> ModelShelf::get(const std::string& name, const std::atomic<bool>& gone) {
   if (folder_.empty()) {
     std::shared_ptr<ServedModel> model = only();
-    if (!is_usual_name(name) && !model->model.has_name(name)) take_other_name(name, model->model.names().front());
+    if (is_usual_name(name) || model->model.has_name(name)) return model;
+    const std::string& own = model->model.names().front();
+    if (is_or_has_name_of_another(settings_.arguments.checkpoint.model, name)) {
+      fail_unknown(name, quote(own) + "; the checkpoint of that name is not served: start the server with its folder");
+    }
+    log_other_name(name, own);
     return model;
   }
   drop_outdated();
@@ -187,10 +199,7 @@ ModelShelf::Named ModelShelf::find_now(const std::string& name) {
 }
 
 // Programs send names of their own, such as that of an example. The log has each once.
-void ModelShelf::take_other_name(const std::string& name, const std::string& own) {
-  if (is_or_has_name_of_another(settings_.arguments.checkpoint.model, name)) {
-    fail_unknown(name, quote(own) + "; the checkpoint of that name is not served: start the server with its folder");
-  }
+void ModelShelf::log_other_name(const std::string& name, const std::string& own) {
   if (settings_.arguments.run.quiet || !settings_.log) return;
   const std::lock_guard lock(mutex_);
   if (other_names_.size() > most_logged_names || !other_names_.insert(sha256_of(name)).second) return;
@@ -199,7 +208,7 @@ void ModelShelf::take_other_name(const std::string& name, const std::string& own
                     : localized("a request names the model {}, and gets the only one, {}", quote(name), quote(own)));
 }
 
-ModelShelf::Named ModelShelf::find(const std::string& name) const {
+ModelShelf::Named ModelShelf::find(const std::string& name) {
   const bool is_usual = is_usual_name(name);
   const auto named = [](const std::vector<File>& files, const std::string& its) {
     return std::ranges::find(files, its, &File::name);
@@ -212,6 +221,11 @@ ModelShelf::Named ModelShelf::find(const std::string& name) const {
   if (!is_known) {
     if (const auto file = named(unreadable_, base); file != unreadable_.end()) {
       fail_to_read(name, file->problem);
+    }
+    const bool is_of_another = named(files_, base) != files_.end() || named(loras_, base) != loras_.end();
+    if (files_.size() == 1 && !is_of_another) {
+      log_other_name(name, files_.front().name);
+      return {files_.front(), ""};
     }
     fail_unknown(name, files_.empty() ? "a checkpoint in " + quote(folder_) + ", which has none"
                                       : "one of those that /v1/models lists, such as " + quote(files_.front().name));

@@ -54,11 +54,11 @@ class ModelShelf {
   // Loads a single model, or the only one of a folder; others are loaded later. Throws Error.
   explicit ModelShelf(Settings settings);
 
-  // Returns the model that a request names; empty: the single model, or the newest of the folder. A single model has
-  // any name but that of another checkpoint next to it. Loads the model if it is not loaded. The model stays on the
-  // shelf while it is held or its engine has texts. Any number of threads for brief work may call this, and one other.
-  // Throws RequestError, LongWork if this thread is for brief work and the model is to be loaded, or another waits for
-  // memory, and ClientGone if `gone` is set while it waits for memory.
+  // Returns the model that a request names; empty: the single model, or the newest of the folder. A single model, also
+  // of a folder, has any name but that of another checkpoint next to it. Loads the model if it is not loaded. The model
+  // stays on the shelf while it is held or its engine has texts. Any number of threads for brief work may call this,
+  // and one other. Throws RequestError, LongWork if this thread is for brief work and the model is to be loaded, or
+  // another waits for memory, and ClientGone if `gone` is set while it waits for memory.
   std::shared_ptr<ServedModel> get(const std::string& name, const std::atomic<bool>& gone = never_gone);
 
   // Drops a model of the folder from memory, once its texts have ended; the next request for it loads it again. Throws
@@ -66,10 +66,12 @@ class ModelShelf {
   // as get() does for an unknown name.
   void unload(const std::string& name);
 
-  // Returns the single model, or that which was alone in the folder at the start. From then on its weights are those
-  // that the caller gives it: files that are written later do not change them, and it stays on the shelf. Throws
-  // RequestError if the folder had several, and as get() does.
+  // Returns the single model, or that which was alone in the folder at the start. Throws RequestError if the folder had
+  // several, and as get() does.
   std::shared_ptr<ServedModel> only();
+  // From now on the weights of only() are those that the caller gives it: files that are written later do not change
+  // them, and it stays on the shelf. Throws RequestError if the model was loaded anew since it was returned.
+  void keep(const ServedModel& served);
 
   struct Listed {
     std::string name;
@@ -106,7 +108,7 @@ class ModelShelf {
     std::shared_ptr<ServedModel> served;
     std::vector<WrittenFile> files{};    // that it was read from, of a folder
     std::vector<WrittenFile> refused{};  // a later state of them that could not be read
-    bool has_given_weights = false;      // or may get them: see only()
+    bool has_given_weights = false;      // see keep()
   };
 
   // What a request names, in the folder.
@@ -119,11 +121,11 @@ class ModelShelf {
   // With folder_mutex_ locked:
   void read_folder();
   void look_at_folder();
-  Named find(const std::string& name) const;
+  Named find(const std::string& name);
 
   void drop_outdated();
   std::shared_ptr<ServedModel> loaded_or_newer(const Named& named, const std::atomic<bool>& gone);
-  void take_other_name(const std::string& name, const std::string& own);
+  void log_other_name(const std::string& name, const std::string& own);
   std::shared_ptr<ServedModel> load(const Named& named, const std::atomic<bool>& gone);
   std::shared_ptr<ServedModel> start(const GenerationArguments& arguments, const std::string& name);
   [[noreturn]] void fail_to_read(const std::string& name, const std::string& reason) const;

@@ -37,7 +37,7 @@ void read_options(const ChatJson& object, Request& request) {
   require_no_other_sampling(fields);
   // Of the machine, or without effect here: prompts are never cut, and mirostat is off.
   fields.take_hints({"num_keep", "num_batch", "num_gpu", "main_gpu", "num_thread", "numa", "use_mmap", "use_mlock",
-                     "low_vram", "mirostat_tau", "mirostat_eta"},
+                     "low_vram", "f16_kv", "logits_all", "vocab_only", "mirostat_tau", "mirostat_eta"},
                     request.hints);
   fields.reject_the_rest();
 }
@@ -158,7 +158,8 @@ OllamaRequest read_ollama(OllamaRoute route, const ChatJson& object, const Reque
   read_think(body, request.text);
   read_logprobs(body, request.text);
   route == OllamaRoute::chat ? read_chat(body, request) : read_prompt(body, request, model.tokenizer());
-  body.take_hints({"keep_alive"}, request.text.hints);  // models stay until others need the memory
+  // Models stay until others need the memory, and what is too long is an error.
+  body.take_hints({"keep_alive", "truncate", "shift"}, request.text.hints);
   body.reject_the_rest();
   if (!model.has_name(ollama_model_name(object))) request.model = model.names().front();
   return request;

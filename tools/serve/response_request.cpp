@@ -5,6 +5,7 @@
 #include <string_view>
 
 #include "tools/openai/body_fields.h"
+#include "tools/openai/constraint_fields.h"
 #include "weights/base/text.h"
 
 namespace minimind {
@@ -158,8 +159,12 @@ ChatJson chat_tools(const ChatJson& tools) {
 }
 
 ChatJson chat_tool_choice(const ChatJson& choice) {
-  if (text_or_empty(choice, "type") != "function") return choice;
-  return {{"type", "function"}, {"function", without_type(choice)}};
+  const std::string type = text_or_empty(choice, "type");
+  if (type == "function") return {{"type", "function"}, {"function", without_type(choice)}};
+  if (type != "allowed_tools" || !choice.contains("tools")) return choice;
+  ChatJson allowed = without_type(choice);
+  allowed["tools"] = chat_tools(choice["tools"]);
+  return {{"type", "allowed_tools"}, {"allowed_tools", std::move(allowed)}};
 }
 
 ChatJson chat_format(const ChatJson& format) {
@@ -217,29 +222,14 @@ void read_shared(const BodyFields& body, ChatJson& chat) {
     if (parameter.name == "max_tokens") continue;
     for (const std::string& name : names_of(parameter, Dialect::openai)) copy(name);
   }
-  for (const char* const name : {"model",
-                                 "parallel_tool_calls",
-                                 "logit_bias",
-                                 "dry_sequence_breakers",
-                                 "grammar",
-                                 "ignore_eos",
-                                 "stop_token_ids",
-                                 "min_tokens",
-                                 "plain_content",
-                                 "open_thinking",
-                                 "enable_thinking",
-                                 "chat_template_kwargs",
-                                 "user",
-                                 "service_tier",
-                                 "safety_identifier",
-                                 "prompt_cache_key",
-                                 "prompt_cache_retention",
-                                 "metadata",
-                                 "priority",
-                                 "request_id",
-                                 "cache_salt"}) {
+  for (const char* const name : {"model", "parallel_tool_calls", "logit_bias", "dry_sequence_breakers", "ignore_eos",
+                                 "stop_token_ids", "min_tokens", "plain_content", "open_thinking", "enable_thinking",
+                                 "chat_template_kwargs", "user", "service_tier", "safety_identifier",
+                                 "prompt_cache_key", "prompt_cache_retention", "metadata", "structured_outputs"}) {
     copy(name);
   }
+  for (const char* const name : hint_fields) copy(name);
+  for (const std::string& name : constraint_fields()) copy(name);
 }
 
 ChatJson settings_of(const ChatJson& body, const Request& text) {

@@ -74,8 +74,7 @@ RolloutRequest read_rollout(const ChatJson& object) {
   request.with_texts = body.flag("return_text_in_logprobs").value_or(false);
   body.require("logprob_start_len", -1);
   body.require("stream", false);
-  body.text("rid");
-  body.take_hints({"priority"}, request.texts.hints);
+  body.take_hints({"priority", "rid"}, request.texts.hints);
   body.reject_the_rest();
   request.is_list = request.is_list || request.texts.n > 1;
   if (request.texts.text_count() > most_texts_of_rollout) {

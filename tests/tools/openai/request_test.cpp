@@ -250,6 +250,14 @@ TEST(Request, ReadsTheConstraintsOfOtherServers) {
   }
 }
 
+TEST(Request, AnObjectMayHaveTheSchemaOfLlamaCpp) {
+  const auto* const fields =
+      R"({"response_format": {"type": "json_object", "schema": {"properties": {"a": {"const": 1}},
+      "required": ["a"]}}})";
+  EXPECT_EQ(allowed(read_request(chat_with(fields), true, defaults()), {"1", R"({"a":1})", R"({"b":1})"}),
+            std::vector<std::string>{R"({"a":1})"});
+}
+
 TEST(Request, RejectsSeveralConstraintsAndThoseThatAreNone) {
   const std::vector<std::pair<const char*, const char*>> cases{
       {R"({"guided_regex": "a", "guided_choice": ["a"]})", "guided_choice"},

@@ -787,6 +787,24 @@ TEST_F(ApiTest, AResponseCallsFunctionsAndKeepsToAFormat) {
   EXPECT_EQ(number["output"][0]["content"][0]["text"], "7") << number;
 }
 
+TEST_F(ApiTest, AResponseTakesWhatAChatTakes) {
+  const auto ask = [&](const Json& fields) {
+    const auto answer = post_and_wait("/v1/responses", Json{{"input", "a"}, {"max_output_tokens", 60}} | fields);
+    EXPECT_EQ(answer->status(), 200) << answer->body();
+    return answer->json()["output"][0];
+  };
+  const auto tool = [](const char* name) {
+    return Json{{"type", "function"}, {"name", name}, {"parameters", {{"const", Json::object()}}}};
+  };
+  const Json allowed{
+      {"type", "allowed_tools"}, {"mode", "required"}, {"tools", {{{"type", "function"}, {"name", "second"}}}}};
+  const Json call = ask({{"tools", {tool("first"), tool("second")}}, {"tool_choice", allowed}});
+  EXPECT_EQ(call["type"], "function_call");
+  EXPECT_EQ(call["name"], "second");
+  const Json message = ask({{"guided_regex", "7"}, {"cache_prompt", true}, {"keep_alive", "5m"}});
+  EXPECT_EQ(message["content"][0]["text"], "7");
+}
+
 TEST_F(ApiTest, AResponseHasThoughtsInTheirOwnItem) {
   const std::string mark = std::to_string(*demo_model().tokenizer().id_of("<think>"));
   const Json body{{"input", "a"}, {"max_output_tokens", 8}, {"logit_bias", {{mark, 3}}}, {"seed", 1}};
@@ -1107,7 +1125,7 @@ TEST_F(ApiTest, NamesTheFieldThatIsWrong) {
       {chat_path, with(R"("stream_options": {"include_usage": true})"), "stream_options"},
       {chat_path, with(R"("stream": true, "stream_options": {"include_usage": 1})"), "stream_options.include_usage"},
       {chat_path, with(R"("response_format": {"type": "xml"})"), "response_format"},
-      {chat_path, with(R"("response_format": {"type": "json_object", "schema": {}})"), "response_format.schema"},
+      {chat_path, with(R"("response_format": {"type": "json_object", "schemas": {}})"), "response_format.schemas"},
       {chat_path, with(R"("response_format": {"type": "text", "schema": {}})"), "response_format.schema"},
       {chat_path, with(R"("tools": {})"), "tools"},
       {chat_path, with(R"("tools": [{"type": "custom", "custom": {"name": "c"}}])"), "tools"},
@@ -1951,9 +1969,9 @@ TEST_F(ApiTest, GivesLogProbabilitiesInOllamasWay) {
 }
 
 TEST_F(ApiTest, SaysWhyItHasNoRouteForWhatTheModelCannotDo) {
-  for (const char* const path :
-       {"/v1/embeddings", "/v1/rerank", "/v1/images/generations", "/v1/audio/speech", "/v1/files",
-        "/v1/responses/compact", "/v1/conversations", "/api/embed", "/api/pull"}) {
+  for (const char* const path : {"/v1/embeddings", "/v1/rerank", "/v1/images/generations", "/v1/audio/speech",
+                                 "/v1/files", "/v2/rerank", "/score", "/pooling", "/v1/classify",
+                                 "/v1/responses/compact", "/v1/conversations", "/api/embed", "/api/pull"}) {
     const auto answer = post_and_wait(path, {{"model", "minimind"}});
     EXPECT_EQ(answer->status(), 404) << path;
     const Json error = answer->json()["error"];
@@ -2263,12 +2281,13 @@ TEST(ModelShelfTest, SeesWhatATrainerSavesAfterTheStart) {
   EXPECT_EQ(models.list()[0].name, "a");
   EXPECT_GT(models.list()[0].context, 0u) << "the only one is loaded at once";
   EXPECT_EQ(models.only()->model.names(), std::vector<std::string>{"a"});
-  EXPECT_THROW(models.get("b"), RequestError);
+  EXPECT_EQ(models.get("b")->model.names(), std::vector<std::string>{"a"}) << "the only one has any name";
   std::filesystem::last_write_time(folder.path() + "/a.pth",
                                    std::filesystem::file_time_type::clock::now() - std::chrono::hours(1));
   std::filesystem::copy_file(MINIMIND_SOURCE_DIR "/weights/demo/model.pth", folder.path() + "/b.pth");
   EXPECT_EQ(models.get("")->model.names(), std::vector<std::string>{"b"}) << "the newest";
   EXPECT_EQ(models.list().size(), 2u);
+  EXPECT_THROW(models.get("c"), RequestError) << "there are several now";
   EXPECT_EQ(models.only()->model.names(), std::vector<std::string>{"a"}) << "a trainer's rollouts stay with theirs";
   std::filesystem::remove(folder.path() + "/b.pth");
   EXPECT_EQ(models.get("")->model.names(), std::vector<std::string>{"a"});
@@ -2279,6 +2298,7 @@ TEST(ModelShelfTest, WeightsThatWereGivenStayAndAreNotDropped) {
   const TemporaryFolder folder;
   ModelShelf models(settings_of(folder, {"a.pth"}, one_demo));
   const ServedModel* const served = models.only().get();
+  models.keep(*served);
   const std::string demo = MINIMIND_SOURCE_DIR "/weights/demo/model.pth";
   std::filesystem::copy_file(demo, folder.path() + "/a.pth", std::filesystem::copy_options::overwrite_existing);
   EXPECT_EQ(models.get("a").get(), served);
@@ -2286,6 +2306,17 @@ TEST(ModelShelfTest, WeightsThatWereGivenStayAndAreNotDropped) {
   std::filesystem::copy_file(demo, folder.path() + "/b.pth");
   EXPECT_THROW(models.get("b"), RequestError) << "there is memory for one";
   EXPECT_EQ(models.only().get(), served);
+}
+
+TEST(ModelShelfTest, AModelThatWasOnlyReadIsThatOfItsFile) {
+  const TemporaryFolder folder;
+  ModelShelf models(settings_of(folder, {"a.pth"}, 3 * one_demo));
+  const std::shared_ptr<ServedModel> before = models.only();
+  std::filesystem::copy_file(MINIMIND_SOURCE_DIR "/weights/demo/model.pth", folder.path() + "/a.pth",
+                             std::filesystem::copy_options::overwrite_existing);
+  EXPECT_NE(models.only(), before);
+  EXPECT_THROW(models.keep(*before), RequestError) << "nobody would get these weights";
+  models.unload("a");
 }
 
 TEST(ModelShelfTest, TakesACheckpointThatIsWrittenAnewOnceItIsWhole) {

@@ -159,6 +159,27 @@ TEST_F(EngineThreadTest, EndsAWaitingTextWhoseClientIsGoneWhileAnotherRuns) {
   EXPECT_EQ(ends[1].generated.tokens.size(), 50u);
 }
 
+// Its answer takes long, as it has 21 scores for each of 100 tokens.
+TEST_F(EngineThreadTest, TheEndOfATextWithManyScoresHoldsUpNoOther) {
+  EngineThread& engine = start({.parallel = 2, .kv_memory = 2 * bytes_of(100), .queue = 4});
+  auto scored = job(0, 100, {}, [](TextTask& task) { task.options.scores = 20; });
+  scored.on_end = [this](Generated generated, const std::exception_ptr&) {
+    events_.hold();
+    events_.add({0, std::move(generated), ""});
+  };
+  engine.submit(one(std::move(scored)));
+  events_.wait_until_held();
+  engine.submit(one(job(1, 5)));
+  EXPECT_EQ(events_.wait(1, 20s).size(), 1u);
+  EXPECT_FALSE(engine.is_idle());
+  events_.release();
+  const auto ends = events_.wait(2);
+  ASSERT_EQ(ends.size(), 2u);
+  EXPECT_EQ(ends[0].number, 1u);
+  EXPECT_EQ(ends[1].generated.scores.size(), 100u);
+  EXPECT_TRUE(engine.wait_until_idle(20s));
+}
+
 // Each has all of the memory, and the queue holds none besides it.
 TEST_F(EngineThreadTest, ReleasesThePlaceOfEveryTextThatEnds) {
   EngineThread& engine = start({.parallel = 1, .kv_memory = bytes_of(100), .queue = 1});

@@ -174,7 +174,7 @@ function itemElement(lines, depth, outline) {
 // A "|" of code or of a formula divides no cells.
 function cells(line) {
   const inner = line.trim().replace(/^\|/, '').replace(/\|$/, '');
-  const {shape} = withVerbatim(inner, {closed: true});
+  const {shape} = withVerbatim(inner, {closed: true, cell: true});
   const ends = [...shape.matchAll(/\|/g)].map((found) => found.index);
   return [...ends, inner.length].map((end, i) => inner.slice(i > 0 ? ends[i - 1] + 1 : 0, end).trim()
     .replace(/`[^`]*`/g, (code) => code.replaceAll('\\|', '|')));
@@ -196,7 +196,7 @@ function table(lines, start) {
   const head = cells(lines[start]);
   const align = cells(lines[start + 1]).map(alignment);
   const row = (tag, texts) => element('tr', {},
-    ...head.map((_, i) => element(tag, {class: `align-${align[i]}`, dir: 'auto'}, ...inline(texts[i] ?? ''))));
+    ...head.map((_, i) => element(tag, {class: `align-${align[i]}`, dir: 'auto'}, ...inline(texts[i] ?? '', {cell: true}))));
   return {
     end,
     build: () => element('div', {class: 'table', tabindex: '0'}, element('table', {},
@@ -245,22 +245,24 @@ function lastBeforeBlank(lines, last, most) {
   return last;
 }
 
-const ESCAPED = /^\\[!-'*-/:-@\\^-`{-~]/;  // the marks of formulas stay
+// Only marks that would do something have an escape; some do at the start of a line alone. All else is LaTeX without delimiters
+// and stays: "\{", "\,", "\|", the "\\" between rows, and the marks of formulas.
+const ESCAPED = /\\(?:[*_`~$]|(?<=^\\)(?:>|#{1,6}\s|[-+](?:[\s-]|$))|(?<=^\d{1,9}\\)\.(?:\s|$))/my;
 const HIDDEN = '\ufffc';
 const BARE_ADDRESS = /^https?:\/\/[^\s<>"'`，。；：！？、（）《》“”]+/;
 const MARKS = [['**', 'strong'], ['__', 'strong'], ['~~', 'del'], ['*', 'em'], ['_', 'em']];
 
 // Returns the text with what has no marks in it: code, formulas and escaped characters. `verbatim` has {build or text, length}
 // for the place where each starts; `shape` is the text with these characters hidden. A formula without an end takes the rest of
-// the text, and `open` is the mark that would end it, unless only `closed` ones count.
-function withVerbatim(text, {closed = false} = {}) {
+// the text, and `open` is the mark that would end it, unless only `closed` ones count. The text may be of the cells of a table.
+function withVerbatim(text, {closed = false, cell = false} = {}) {
   const verbatim = new Map();
   const absent = new Set();
   const starts = /[\\`$]/g;
   let shape = '', open = null;
   for (let match; text.length <= MAX_INLINE && (match = starts.exec(text));) {
     const {index} = match;
-    const found = verbatimAt(text, index, closed, absent);
+    const found = verbatimAt(text, index, {closed, cell}, absent);
     starts.lastIndex = index + found.length;
     if (!found.build && found.text === undefined) continue;
     shape += text.slice(shape.length, index) + HIDDEN.repeat(found.length);
@@ -271,7 +273,7 @@ function withVerbatim(text, {closed = false} = {}) {
 }
 
 // Returns {build or text, length} of what starts here, or {length} of ordinary characters.
-function verbatimAt(text, i, closed, absent) {
+function verbatimAt(text, i, {closed, cell}, absent) {
   if (text[i] === '`') return codeSpan(text, i, absent);
   const close = {'\\(': '\\)', '\\[': '\\]', '$$': '$$'}[text.slice(i, i + 2)] ?? environmentEnd(text, i);
   if (close) {
@@ -280,7 +282,15 @@ function verbatimAt(text, i, closed, absent) {
     return closed ? {length: 2} : {...formula(text, i, text.length), open: close};
   }
   if (text[i] === '$') return dollarFormula(text, i, absent);
-  return ESCAPED.test(text.slice(i, i + 2)) ? {text: text[i + 1], length: 2} : {length: 1};
+  return escapedAt(text, i, cell);
+}
+
+function escapedAt(text, i, cell) {
+  const mark = text[i + 1];
+  ESCAPED.lastIndex = i;
+  if (!ESCAPED.test(text) && !(cell && mark === '|')) return {length: mark === '\\' ? 2 : 1};
+  // Within a word "_" does nothing, so that "\_" is LaTeX, as in \text{a\_b}.
+  return {text: mark === '_' && inWord(text[i - 1]) && inWord(text[i + 2]) ? '\\_' : mark, length: 2};
 }
 
 // "\begin{name}" gives "\end{name}".
@@ -310,8 +320,8 @@ function isEscaped(text, at) {
 }
 
 // Returns the nodes of a text: strings, and elements for code, emphasis and links.
-function inline(text) {
-  return text.length > MAX_INLINE ? [text] : inlineNodes(withVerbatim(text), 0);
+function inline(text, place) {
+  return text.length > MAX_INLINE ? [text] : inlineNodes(withVerbatim(text, place), 0);
 }
 
 function part(source, start, end) {
@@ -369,11 +379,12 @@ function codeSpan(text, i, absent) {
   return {build: () => element('code', {}, text.slice(i + run, end).trim() || ' '), length: end + run - i};
 }
 
+const inWord = (character) => character !== undefined && /[\p{L}\p{N}]/u.test(character);
+
 function emphasis(source, i, depth, absent) {
   const text = source.shape;
   const [mark, tag] = MARKS.find(([start]) => text.startsWith(start, i)) ?? [];
   if (!mark) return null;
-  const inWord = (character) => character !== undefined && /[\p{L}\p{N}]/u.test(character);
   const opens = /\S/.test(text[i + mark.length] ?? '') && !(mark[0] === '_' && inWord(text[i - 1]));
   if (!opens) return {text: mark, length: mark.length};
   for (let end = find(text, mark, i + mark.length + 1, absent), tries = 0; end > 0 && tries < 20; ++tries) {

@@ -917,6 +917,17 @@ class MarkdownTest(PageTest):
         for text, expected in cases.items():
             self.assertEqual(self.shown(text), expected, text)
 
+    def test_latex_without_delimiters_keeps_its_backslashes(self):
+        texts = [r'\left\{ a \right\} 5\% x\,y\;z\!w \&', r'\|x\| a\#b x\>y a\-b 3\.1', r'a & b \\ c \\[2pt] \\', r'\text{a\_b} c_',
+                 r'\#S \+1']
+        for text in texts:
+            self.assertEqual(self.shown(text), f'<p>{text}</>')
+
+    def test_escaped_marks_do_nothing(self):
+        text = '\n'.join([r'\# a', r'\> b', r'\- c', r'\+ d', r'1\. e', r'\* f', r'\---', r'\~~g~~', r'\`h\`', r'\_i\_ \_\_j\_\_',
+                          r'\\*k*'])
+        self.assertEqual(self.shown(text), '<p># a\n> b\n- c\n+ d\n1. e\n* f\n---\n~~g~~\n`h`\n_i_ __j__\n\\\\<em>k</></>')
+
     def test_task_lists_have_check_boxes(self):
         self.assertEqual(self.shown('- [ ] *a*\n- [x] b\n  - [X] c\n- [y] d\n- [ ]'),
                          '<ul><li><input></><p><em>a</></></><li><input></><p>b</><ul><li><input></><p>c</></></></>'
