@@ -13,11 +13,6 @@
 #include "runtime/engine/observer.h"
 #include "runtime/engine/profile.h"
 
-// What takes its place where there are no futexes is also tried on Linux: see `make test-portable`.
-#if defined(__linux__) && !defined(MINIMIND_WITHOUT_FUTEX)
-#define MINIMIND_HAS_FUTEX 1
-#endif
-
 namespace minimind {
 
 // Returns the `index`-th of `count` nearly equal parts of [0, n), in order.
@@ -48,7 +43,7 @@ class Barrier {
   const int spins_;  // 0 if there are more threads than cores, since spinning would slow the other threads down
   std::atomic<std::size_t> arrived_{0};
   std::atomic<std::uint32_t> round_{0};
-#ifndef MINIMIND_HAS_FUTEX
+#if !defined(__linux__) || defined(MINIMIND_WITHOUT_FUTEX)
   // On systems without futexes, std::atomic::wait() of GCC 12 looks at the number before it takes its lock, so that a
   // thread can miss that it is woken.
   std::mutex mutex_;

@@ -33,6 +33,23 @@ constexpr std::size_t int8_chains = 2;
 constexpr std::size_t int8_steps = 64;
 constexpr std::size_t int8_products_per_round = int8_steps * int8_chains * panel_rows * group_cols;
 
+// Hides from the compiler that the weights do not change; otherwise it would multiply with them once.
+inline void forget(Group& weights) {
+#if defined(__AVX512VNNI__)
+  asm("" : "+v"(weights));
+#else
+  for (auto& row : weights.rows) {
+#if defined(__aarch64__)
+    asm("" : "+w"(row));
+#elif defined(__wasm__)
+    asm volatile("" : : "r"(&row) : "memory");  // LLVM 19 has no vectors as operands here
+#else
+    asm("" : "+x"(row));
+#endif
+  }
+#endif
+}
+
 // Unsigned weights require the fewest instructions per product.
 using FastestDot = UnsignedDot<1, 0>;
 float multiply_add_int8(std::int8_t factor, std::size_t rounds) noexcept {
@@ -47,7 +64,7 @@ float multiply_add_int8(std::int8_t factor, std::size_t rounds) noexcept {
 #pragma GCC unroll 8  // otherwise every step moves the sums between registers
     for (std::size_t step = 0; step < int8_steps; ++step) {
       for (auto& sum : sums) {
-        pin(weights);  // otherwise the compiler would multiply with them once
+        forget(weights);
         FastestDot::add(sum, weights, activations);
       }
     }

@@ -34,8 +34,7 @@ struct ScaleOf<I8Block> {
   Floats times(Floats activation_scale, std::size_t) const { return activation_scale; }
 };
 
-// The sums of one block and their totals must fit in registers, with room for weights and activations: a tile that
-// leaves totals in memory is slower.
+// A tile is slower if the sums of a block and their totals, with weights and activations, do not fit in registers.
 template <class Block>
 struct BlockTile {
 #if defined(__AVX512VNNI__)
@@ -77,10 +76,9 @@ inline void BlockTile<Block>::multiply(const BlockMatmul<Block>& m, std::size_t 
                                        TileIndex tile) {
   using Dot = typename BlockWeights<Block>::Dot;
   const std::size_t blocks = m.cols / block_cols, row = first_panel * panel_rows;
-  const std::size_t panel_stride = m.panel_stride, x_stride = m.x_stride;
-  const Block* const weights = m.panels + first_panel * panel_stride;
-  const ActivationBlock* const x = m.x + first_token * x_stride;
-  const Prefetcher<prefetch, panels, sizeof(Block), 16384> prefetcher(blocks, panel_stride);
+  const Block* const weights = m.panels + first_panel * m.panel_stride;
+  const ActivationBlock* const x = m.x + first_token * m.x_stride;
+  const Prefetcher<prefetch, panels, sizeof(Block), 16384> prefetcher(blocks, m.panel_stride);
   float* const y = m.y + first_token * m.y_stride + row;
   TileRows<panels, tokens, BlockMatmul<Block>> rows(m, row, y);
   Column total[panels][tokens];
@@ -88,30 +86,31 @@ inline void BlockTile<Block>::multiply(const BlockMatmul<Block>& m, std::size_t 
   std::size_t before_fetch = tile.index;  // blocks until this tile fetches one of its part
   for (std::size_t b = 0; b < blocks; ++b) {
     if (prefetch == Prefetch::ahead || before_fetch == 0) {
-      for (std::size_t i = 0; i < panels; ++i) prefetcher.fetch(weights + i * panel_stride + b, b);
+      for (std::size_t i = 0; i < panels; ++i) prefetcher.fetch(weights + i * m.panel_stride + b, b);
       before_fetch = tile.count;
     }
     --before_fetch;
     typename Dot::Sums sums[panels][tokens];
     for (std::size_t t = 0; t < tokens; ++t) {
-      for (std::size_t i = 0; i < panels; ++i) sums[i][t] = Dot::start(x[t * x_stride + b].sum);
+      for (std::size_t i = 0; i < panels; ++i) sums[i][t] = Dot::start(x[t * m.x_stride + b].sum);
     }
 #if defined(__AVX2__)
 #pragma GCC unroll 8  // otherwise every group moves the sums between registers
 #endif
     for (std::size_t group = 0; group < groups; ++group) {
       for (std::size_t i = 0; i < panels; ++i) {
-        const Group w = BlockWeights<Block>::load(weights[i * panel_stride + b], group);
+        const Group w = BlockWeights<Block>::load(weights[i * m.panel_stride + b], group);
         for (std::size_t t = 0; t < tokens; ++t) {
-          Dot::add(sums[i][t], w, x[t * x_stride + b].quant + group * group_cols);
+          Dot::add(sums[i][t], w, x[t * m.x_stride + b].quant + group * group_cols);
         }
+        // Otherwise products of several groups are added first, for which there are too few registers.
+        for (typename Dot::Sums& of_token : sums[i]) of_token.pin();
       }
-      end_group<Dot>(sums);
     }
     for (std::size_t i = 0; i < panels; ++i) {
-      const ScaleOf<Block> scale(weights[i * panel_stride + b]);
+      const ScaleOf<Block> scale(weights[i * m.panel_stride + b]);
       for (std::size_t t = 0; t < tokens; ++t) {
-        const Floats activation_scale(x[t * x_stride + b].scale);
+        const Floats activation_scale(x[t * m.x_stride + b].scale);
         const Column sum = Dot::finish(sums[i][t]);
         for (std::size_t p = 0; p < parts; ++p) {
           total[i][t].part[p] = fma(sum.part[p], scale.times(activation_scale, p), total[i][t].part[p]);

@@ -22,24 +22,6 @@ constexpr std::size_t groups = block_cols / group_cols;
 // instruction set has Group, four columns of 16 rows, and RowSums, 32 bits for each row. vpdpbusd, of VNNI, multiplies
 // unsigned by signed integers.
 
-// The compiler has the value in a register here, and does not know any more where it comes from.
-template <class Register>
-inline void pin(Register& value) {
-#if defined(__wasm__)
-  asm volatile("" : : "r"(&value) : "memory");  // LLVM 19 has no vectors as operands here
-#elif defined(__aarch64__)
-  asm volatile("" : "+w"(value));
-#elif defined(__AVX512F__)
-  asm volatile("" : "+v"(value));
-#else
-  asm volatile("" : "+x"(value));
-#endif
-}
-template <class Register, std::size_t n>
-inline void pin(Register (&values)[n]) {
-  for (Register& value : values) pin(value);
-}
-
 inline std::int32_t four_of(const std::int8_t* activations) {
   std::int32_t four;
   __builtin_memcpy(&four, activations, sizeof four);
@@ -62,7 +44,7 @@ struct RowSums {
   __m512i rows;
   static RowSums all(std::int32_t sum) { return {_mm512_set1_epi32(sum)}; }
   void add(Group weights, std::int32_t four) { rows = _mm512_dpbusd_epi32(rows, weights, _mm512_set1_epi32(four)); }
-  void pin() { kernels::pin(rows); }
+  void pin() { asm volatile("" : "+v"(rows)); }
   Column to_floats() const { return {{_mm512_cvtepi32_ps(rows)}}; }
 };
 
@@ -75,7 +57,7 @@ struct Group {
 struct RowSums {
   __m256i rows[2];
   static RowSums all(std::int32_t sum) { return {{_mm256_set1_epi32(sum), _mm256_set1_epi32(sum)}}; }
-  void pin() { kernels::pin(rows); }
+  void pin() { asm volatile("" : "+x"(rows[0]), "+x"(rows[1])); }
   Column to_floats() const { return {{_mm256_cvtepi32_ps(rows[0]), _mm256_cvtepi32_ps(rows[1])}}; }
 #if defined(__AVXVNNI__)
   void add(const Group& weights, std::int32_t four) {
@@ -118,7 +100,7 @@ struct RowSums {
     for (__m128i& pair : sums.pairs) pair = _mm_set_epi32(0, sum, 0, sum);
     return sums;
   }
-  void pin() { kernels::pin(pairs); }
+  void pin() {}
   void add(const Group& weights, std::int32_t four) {
     const __m128i bytes = _mm_set1_epi32(four);
     const __m128i activations = _mm_srai_epi16(_mm_unpacklo_epi8(bytes, bytes), 8);
@@ -158,7 +140,7 @@ struct RowSums {
     const int32x4_t four = vdupq_n_s32(sum);
     return {{four, four, four, four}};
   }
-  void pin() { kernels::pin(rows); }
+  void pin() { asm volatile("" : "+w"(rows[0]), "+w"(rows[1]), "+w"(rows[2]), "+w"(rows[3])); }
   void add(const Group& weights, std::int32_t four) {
     const int8x16_t activations = vreinterpretq_s8_s32(vdupq_n_s32(four));
     for (int i = 0; i < 4; ++i) rows[i] = vdotq_s32(rows[i], weights.rows[i], activations);
@@ -179,7 +161,7 @@ struct RowSums {
     for (int32x4_t& pair : sums.pairs) pair = vld1q_s32(both);
     return sums;
   }
-  void pin() { kernels::pin(pairs); }
+  void pin() {}
   void add(const Group& weights, std::int32_t four) {
     const int8x8_t activations = vreinterpret_s8_s32(vdup_n_s32(four));
     for (int i = 0; i < 4; ++i) {
@@ -208,7 +190,6 @@ struct BiasedDot {
   static void add(Sums& sums, const Group& weights, const std::int8_t* four) { sums.add(weights, four_of(four)); }
   static constexpr std::size_t most_groups = groups;
   static void flush(Sums&) {}
-  static void pin(Sums& sums) { sums.pin(); }
   static Column finish(const Sums& sums) { return sums.to_floats(); }
 };
 
@@ -220,20 +201,7 @@ struct SignedDot : BiasedDot<128> {
 using SignedDot = BiasedDot<0>;
 #endif
 
-// Ends a group of products. Compilers otherwise add the products of several groups first, for whose weights and
-// activations there are too few registers.
-template <class Dot, std::size_t panels, std::size_t tokens>
-inline void end_group(typename Dot::Sums (&sums)[panels][tokens]) {
-  for (auto& of_panel : sums) {
-    for (auto& of_token : of_panel) Dot::pin(of_token);
-  }
-}
-
 #if !defined(__AVX512VNNI__)
-inline void pin(Group& group) {
-  pin(group.rows);
-}
-
 inline Group load_group(const void* at) {
   Group group;
   const char* bytes = static_cast<const char*>(at);

@@ -94,6 +94,7 @@ struct UnsignedDot {
     RowSums pairs;   // 16 bits each
     RowSums totals;  // of the pairs before the last flush
     std::int32_t sum;
+    void pin() { pairs.pin(); }
   };
   static constexpr std::size_t most_groups = 32767 / (2 * ((1 << bits) - 1) * 127);
   static Sums start(std::int32_t sum) { return {RowSums::all(0), RowSums::all(0), sum}; }
@@ -110,7 +111,6 @@ struct UnsignedDot {
     }
     sums.pairs = RowSums::all(0);
   }
-  static void pin(Sums& sums) { sums.pairs.pin(); }
   static Column finish(Sums sums) {
     flush(sums);
     const __m256i of_bias = _mm256_set1_epi32(bias * sums.sum);

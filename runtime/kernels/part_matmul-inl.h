@@ -376,8 +376,8 @@ MINIMIND_INLINE void add_half(const Strips& strips, std::size_t b, std::size_t h
       for (std::size_t t = 0; t < tokens; ++t) {
         StripDot::add(products[panel][t], w, x[t * x_stride + b].quant + group * group_cols);
       }
+      for (StripDot::Sums& of_token : products[panel]) of_token.pin();  // see BlockTile
     }
-    end_group<StripDot>(products);
   }
 }
 

@@ -127,12 +127,25 @@ Completion::Completion(const TextModel& model, Request request, std::shared_ptr<
       model_name_(model.name_for(request_.model)),
       chunks_(id_, model_name_, request_, now_) {}
 
+// Of a stream, the prompt's scores become an event on the engine's thread, which other texts wait for meanwhile.
+void check_echo(const Request& request, std::size_t prompt_tokens) {
+  constexpr std::size_t most = 5000;
+  if (!request.stream || !request.echo || !request.logprobs) return;
+  const std::size_t scores = prompt_tokens * (1 + *request.logprobs);
+  if (scores <= most) return;
+  throw RequestError(fmt::format("echo with logprobs of a prompt of {} tokens gives {} scores at once, expected at most "
+                                 "{} if stream is true; ask for the whole answer",
+                                 prompt_tokens, scores, most),
+                     "stream");
+}
+
 void Completion::start(const TextModel& model, const SubmitTexts& submit, Request request, const TakeSeeds& take_seeds,
                        std::shared_ptr<HttpAnswer> answer) {
   const auto completion = std::make_shared<Completion>(model, std::move(request), std::move(answer));
   const std::uint64_t seed = take_seeds(completion->request_.text_count());
   std::vector<TextJob> jobs;
   for (TextTask& task : model.tasks(completion->request_, seed, completion->now_)) {
+    check_echo(completion->request_, task.prompt.size());
     const std::size_t index = jobs.size();
     completion->texts_.emplace_back(model, std::make_shared<const TextTask>(std::move(task)));
     jobs.push_back({

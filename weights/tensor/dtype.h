@@ -1,6 +1,5 @@
 #pragma once
 
-#include <bit>
 #include <cstddef>
 #include <cstdint>
 #include <iterator>
@@ -8,8 +7,6 @@
 #include <string_view>
 
 namespace minimind {
-
-static_assert(std::endian::native == std::endian::little, "stored values are taken as they are in memory");
 
 // How the values of a stored tensor are encoded, always little-endian. From q8_0 on, the types are the block formats of
 // GGUF: consecutive values of a row share scales; see block_formats.h.

@@ -16,6 +16,7 @@ void reject_stored_type(const StoredTensor& tensor) {
 }
 
 void convert_to_floats(const StoredTensor& tensor, const std::byte* data, std::size_t count, float* out) {
+  static_assert(__BYTE_ORDER__ == __ORDER_LITTLE_ENDIAN__, "stored values are taken as they are in memory");
   if (is_block_type(tensor.dtype)) return dequantize(tensor.dtype, data, count, out);
   with_stored_type(tensor, [&]<class Stored>(Stored) {
     for (std::size_t i = 0; i < count; ++i) out[i] = to_f32(load_element<Stored>(data, i));
