@@ -276,6 +276,10 @@ TEST_F(ApiTest, EchoesThePromptWithItsLogProbabilities) {
   }
   EXPECT_EQ(choice["text"], text);
   EXPECT_EQ(token_logprobs, logprobs["token_logprobs"]);
+  Json many{{"prompt", std::vector<int>(1000, 7)}, {"echo", true}, {"logprobs", 5}, {"max_tokens", 1}};
+  EXPECT_EQ(complete(many)->status(), 200);
+  many["stream"] = true;
+  EXPECT_EQ(complete(many)->status(), 400) << "other texts would wait for the event";
   const Json only = complete({{"echo", true}, {"logprobs", 0}, {"max_tokens", 0}})->json();
   EXPECT_EQ(only["choices"][0]["text"], "床前明月光，");
   EXPECT_EQ(only["choices"][0]["logprobs"]["tokens"].size(), tokens - 1);

@@ -239,7 +239,7 @@ class OpenAiTest(unittest.TestCase):
         self.assertEqual(self.client.models.retrieve('minimind-poet').id, 'minimind-poet')
 
     def test_frees_the_place_of_a_client_that_disconnects(self):
-        abandoned = self.metric('abandoned_texts_total')
+        abandoned, tokens = self.metric('abandoned_texts_total'), self.metric('generated_tokens_total')
         stream = self.chat(stream=True, max_tokens=2000, logit_bias={'2': -100})
         next(iter(stream))
         self.assertEqual(self.metric('texts_running'), 1)
@@ -248,6 +248,7 @@ class OpenAiTest(unittest.TestCase):
         while self.metric('texts_running') > 0:
             self.assertLess(time.monotonic(), deadline)
         self.assertEqual(self.metric('abandoned_texts_total'), abandoned + 1)
+        self.assertLess(self.metric('generated_tokens_total') - tokens, 1000)
 
     def metric(self, name):
         text = fetch(self.server.address + '/metrics')
