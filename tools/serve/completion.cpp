@@ -133,10 +133,11 @@ void check_echo(const Request& request, std::size_t prompt_tokens) {
   if (!request.stream || !request.echo || !request.logprobs) return;
   const std::size_t scores = prompt_tokens * (1 + *request.logprobs);
   if (scores <= most) return;
-  throw RequestError(fmt::format("echo with logprobs of a prompt of {} tokens gives {} scores at once, expected at most "
-                                 "{} if stream is true; ask for the whole answer",
-                                 prompt_tokens, scores, most),
-                     "stream");
+  throw RequestError(
+      fmt::format("echo with logprobs of a prompt of {} tokens gives {} scores at once, expected at most "
+                  "{} if stream is true; ask for the whole answer",
+                  prompt_tokens, scores, most),
+      "stream");
 }
 
 void Completion::start(const TextModel& model, const SubmitTexts& submit, Request request, const TakeSeeds& take_seeds,
