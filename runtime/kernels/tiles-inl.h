@@ -107,7 +107,7 @@ inline void multiply_in_several_tiles(const M& m, std::size_t panel) {
       smaller((Tile::most_tokens_alone + 1) / tiles, (tiles * Tile::most_tokens + 1) / (tiles + 1));
   for (; panel + panels <= m.last_panel; panel += panels) {
     for_each_tile<Tile, least>(m.tokens, [&](TileIndex tile, std::size_t first, auto tokens) {
-      if (tile.index < Tile::prefetching_tiles) {
+      if (Tile::prefetching_tiles == SIZE_MAX || tile.index < Tile::prefetching_tiles) {  // constant: no other code
         Tile::template multiply<panels, tokens, Prefetch::next_panels>(m, panel, first, tile);
       } else {
         Tile::template multiply<panels, tokens, Prefetch::none>(m, panel, first, tile);
