@@ -259,7 +259,7 @@ release: minimind $(if $(filter macos-% android-%,$(RELEASE_TARGETS)),build/zig/
 	$(if $(RELEASE_PACKAGES),$(call install_packages,$(RELEASE_PACKAGES)))
 	+LIBRARIES='$(BUILD_PACKAGES)' GOALS='$(RELEASE_GOALS)' ZIG='$(ZIG)' tools/release.sh ./minimind $(VERSION) $(RELEASE_TARGETS)
 
-# Under emulation. The rooms of tools are left out: most of their tests start the program.
+# Under emulation. The rooms of tools and the attacks are left out: they start the program, or have limits of time for a real machine.
 ARM64_TESTS := $(filter tests/weights/% tests/runtime/%,$(TEST_UNITS))
 test-arm64:
 	$(call install_packages,g++-aarch64-linux-gnu qemu-user)
@@ -567,7 +567,7 @@ endif
 
 # Android's Python cannot load a library that is made with musl, and its own C library cannot be had from Debian or PyPI.
 WHEEL_TARGETS := linux-aarch64 windows-x86_64 macos-aarch64 macos-x86_64
-# What takes place of the libraries that this machine has.
+# Headers and sources of the libraries, as they are in the sdist.
 SDIST_LIBRARIES := build/sdist-libraries
 sdist:
 	$(call create_venv,$(WHEEL_VENV))

@@ -8,7 +8,7 @@ version=$1
 shift
 echo "minimind $version: LICENSE of this project; the poet: weights/demo/LICENSE"
 cat LICENSE weights/demo/LICENSE
-# Those of cross compilers are of the same sources; none of another version may be missing.
+# Cross compilers have libraries of their own versions.
 for package in "$@" libboost1.74-dev libc6-dev libstdc++-12-dev libc6-dev-arm64-cross libstdc++-12-dev-arm64-cross \
   mingw-w64-x86-64-dev gcc-mingw-w64-x86-64-posix-runtime; do
   [ -e "/usr/share/doc/$package/copyright" ] || continue

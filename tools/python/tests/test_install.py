@@ -11,6 +11,7 @@ import sys
 import tarfile
 import tempfile
 import unittest
+import unittest.mock
 import zipfile
 
 import minimind_cpp
@@ -63,6 +64,21 @@ class Builds(unittest.TestCase):
         command = ["make", "-n", "-C", unpacked, "lib", "program", "licences"]
         done = subprocess.run(command, env={**os.environ, "MAKEFLAGS": ""}, capture_output=True, text=True)
         self.assertEqual(done.returncode, 0, done.stderr)
+
+    def test_an_sdist_may_have_the_libraries(self):
+        libraries = self.folder / "sysroot"
+        subprocess.run([ROOT / "tools/sysroot_of_sources.sh", libraries, "cc", "ar"], check=True)
+        (libraries / "LICENSES.txt").write_text("those of the libraries")
+        with unittest.mock.patch.dict(os.environ, LIBRARIES=str(libraries)), tarfile.open(self.built("build_sdist")) as archive:
+            archive.extractall(self.folder)
+        unpacked = self.folder / f"minimind_cpp-{VERSION}"
+        bundled = unpacked / "libraries"
+        self.assertFalse([path for path in bundled.rglob("*") if path.is_symlink()])
+        command = ["c++", "-std=c++20", "-I.", "-isystem", bundled / "include", "-M", *(unpacked / "tools/http").glob("*.cpp")]
+        headers = subprocess.run(command, cwd=unpacked, capture_output=True, text=True, check=True).stdout
+        self.assertNotRegex(headers, "/usr/include/(boost|CLI|fmt|nlohmann|xsimd)")
+        subprocess.run(["tools/sysroot_of_sources.sh", "libraries", "cc", "ar"], cwd=unpacked, check=True)
+        self.assertTrue((bundled / "lib/libz.a").is_file() and (bundled / "lib/libutf8proc.a").is_file())
 
     def test_an_editable_wheel_leads_to_the_checkout(self):
         with zipfile.ZipFile(self.built("build_editable")) as wheel:
