@@ -147,9 +147,9 @@ std::shared_ptr<ServedModel> ModelShelf::only() {
   if (!folder_.empty() && only_.empty()) {
     throw RequestError("the server has a folder of models, expected one model for this route", "", "not_found");
   }
-  const std::shared_ptr<ServedModel> held = folder_.empty() ? nullptr : get(only_);
+  if (!folder_.empty()) return get(only_);
   const std::lock_guard lock(mutex_);
-  return use(*find_loaded(only_));
+  return use(loaded_.front());
 }
 
 void ModelShelf::keep(const ServedModel& served) {

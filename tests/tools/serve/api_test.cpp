@@ -2321,6 +2321,7 @@ TEST(ModelShelfTest, AModelThatWasOnlyReadIsThatOfItsFile) {
   EXPECT_NE(models.only(), before);
   EXPECT_THROW(models.keep(*before), RequestError) << "nobody would get these weights";
   models.unload("a");
+  EXPECT_EQ(models.only()->model.names(), std::vector<std::string>{"a"});
 }
 
 TEST(ModelShelfTest, TakesACheckpointThatIsWrittenAnewOnceItIsWhole) {
