@@ -553,9 +553,12 @@ licences: FORCE
 # than this machine's, `make wheels` has it made of the programs that `make release` writes, and of libraries like them.
 WHEEL := build/wheel
 WHEEL_VENV := build/wheel-venv
-wheel: $(LIBRARY) $(BUILT_PROGRAM)
+define create_packaging_venv
 	$(call create_venv,$(WHEEL_VENV))
 	$(WHEEL_VENV)/bin/pip install -q -r tools/python/requirements.txt
+endef
+wheel: $(LIBRARY) $(BUILT_PROGRAM)
+	$(create_packaging_venv)
 	rm -rf $(WHEEL)
 	+$(WHEEL_VENV)/bin/python -m build -q --wheel --outdir $(WHEEL)/plain tools/python
 ifeq ($(SYSTEM),linux)
@@ -567,16 +570,6 @@ endif
 
 # Android's Python cannot load a library that is made with musl, and its own C library cannot be had from Debian or PyPI.
 WHEEL_TARGETS := linux-aarch64 windows-x86_64 macos-aarch64 macos-x86_64
-# Headers and sources of the libraries, as they are in the sdist.
-SDIST_LIBRARIES := build/sdist-libraries
-sdist:
-	$(call create_venv,$(WHEEL_VENV))
-	$(WHEEL_VENV)/bin/pip install -q -r tools/python/requirements.txt
-	tools/sysroot_of_sources.sh $(SDIST_LIBRARIES) cc ar
-	tools/licences.sh $(VERSION) $(BUILD_PACKAGES) > $(SDIST_LIBRARIES)/LICENSES.txt
-	LIBRARIES="$(CURDIR)/$(SDIST_LIBRARIES)" $(WHEEL_VENV)/bin/python -m build -q --sdist --outdir build/sdist tools/python
-	@ls -l build/sdist/*.tar.gz
-
 wheels: wheel
 	+@$(MAKE) --no-print-directory release RELEASE_TARGETS='$(WHEEL_TARGETS)' RELEASE_GOALS=wheel
 	cp $(WHEEL_TARGETS:%=build/for/%/wheel/*.whl) $(WHEEL)
@@ -584,6 +577,15 @@ wheels: wheel
 
 test-wheels: wheels
 	python3 tests/wheels.py $(WHEEL)
+
+# Headers and sources of the libraries, as they are in the sdist.
+SDIST_LIBRARIES := build/sdist-libraries
+sdist:
+	$(create_packaging_venv)
+	tools/sysroot_of_sources.sh $(SDIST_LIBRARIES) cc ar
+	tools/licences.sh $(VERSION) $(BUILD_PACKAGES) > $(SDIST_LIBRARIES)/LICENSES.txt
+	SDIST_LIBRARIES="$(CURDIR)/$(SDIST_LIBRARIES)" $(WHEEL_VENV)/bin/python -m build -q --sdist --outdir build/sdist tools/python
+	@ls -l build/sdist/*.tar.gz
 
 # Creates one in $(1) with the packages of the file $(2) and the wheel.
 define create_wheel_venv
@@ -637,16 +639,16 @@ test-clients: minimind
 # as with -O1; kernels are compiled with -O1, because their tests would take longer than that saves. With the sanitizers' code
 # in between, GCC warns falsely about uninitialised values in the standard library.
 sanitize: test-packages
-	@$(MAKE) --no-print-directory BUILD=build/sanitize OPTIMIZE=-Og OPTIMIZE_KERNELS=-O1 run-tests \
-		CORES="$$(python3 -c 'import os; print(*sorted(os.sched_getaffinity(0)))')" \
+	@$(MAKE) --no-print-directory BUILD=build/sanitize OPTIMIZE=-Og OPTIMIZE_KERNELS=-O1 $(run_tests_on_all_cores) \
 		SANITIZE='-g1 -fno-omit-frame-pointer -fsanitize=address,undefined -fno-sanitize-recover=undefined \
 		-Wno-maybe-uninitialized -Wno-uninitialized' \
 		LDFLAGS='-fsanitize=address,undefined'
 
 # What other systems run in place of parts that only Linux has: barriers that sleep by locks, and a server that is not confined.
 test-portable: test-packages
-	@$(MAKE) --no-print-directory BUILD=build/portable PORTABLE=1 run-tests CORES="$$(python3 -c 'import os; print(*sorted(os.sched_getaffinity(0)))')"
+	@$(MAKE) --no-print-directory BUILD=build/portable PORTABLE=1 $(run_tests_on_all_cores)
 
+run_tests_on_all_cores = run-tests CORES="$$(python3 -c 'import os; print(*sorted(os.sched_getaffinity(0)))')"
 # The program finds the demo model next to itself, as ./minimind does. Each core runs its part of the tests: threads that wait for
 # each other would take twice as long on cores that several parts share.
 run-tests: $(CORES:%=run-on-core-%)

@@ -41,6 +41,12 @@ def run(*arguments, program=None, **options):
     return subprocess.run([*map(str, command), *map(str, arguments)], check=False, **options)
 
 
+def wait_until(happened, seconds=60):
+    end = time.monotonic() + seconds
+    while not happened() and time.monotonic() < end:
+        time.sleep(0.2)
+
+
 class Terminal:
     """The program in a terminal."""
 
@@ -229,10 +235,12 @@ class WindowsTest(unittest.TestCase):
         try:
             first.stdin.write(held.read_bytes() * 50)
             first.stdin.close()
-            end = time.monotonic() + 60
-            while not results.exists() and time.monotonic() < end:
+
+            def is_there():
                 self.assertIsNone(first.poll(), 'it ended')
-                time.sleep(0.2)
+                return results.exists()
+
+            wait_until(is_there)
             second = run('batch', held, '-o', results, '-m', self.poet, '-q')
             self.assertEqual(second.returncode, FAILED)
             self.assertRegex(second.stderr.decode(), '锁住.jsonl: is in use by process [0-9]+')
@@ -272,9 +280,7 @@ class WindowsTest(unittest.TestCase):
         folder.mkdir()
         results = folder / '结果.gguf'
         work = Terminal('convert', self.poet, results, '--size', '3.2MB', '--calibrate', ROOT / 'README.md')
-        end = time.monotonic() + 60
-        while not list(folder.iterdir()) and time.monotonic() < end:
-            time.sleep(0.2)
+        wait_until(lambda: list(folder.iterdir()))
         work.type('\x03')
         self.assertEqual(work.status(), INTERRUPTED)
         self.assertEqual(list(folder.iterdir()), [])

@@ -6,7 +6,8 @@ set -eu
 
 folder=$1 compiler=$2 archiver=$3
 zlib=zlib-1.2.13.dfsg utf8proc=utf8proc-2.8.0
-sources="$utf8proc $zlib"
+headers='boost CLI fmt nlohmann xsimd utf8proc.h'
+sources="$utf8proc $zlib $headers"
 [ "$folder/versions" -nt "$0" ] && exit
 
 # Takes its name, that of its archive and a hash.
@@ -20,7 +21,7 @@ fetch() {
   mkdir -p "$folder/include"
   (
     cd "$folder"
-    for header in boost CLI fmt nlohmann xsimd utf8proc.h; do
+    for header in $headers; do
       ln -s "/usr/include/$header" "include/$header"
     done
     unpack u utf8proc/utf8proc_2.8.0.orig.tar.gz a0a60a79fe6f6d54e7d411facbfcc867a6e198608f2cd992490e46f04b1bcecc

@@ -152,7 +152,7 @@ TextConstraint read_constraint(const BodyFields& body, bool chat, TextConstraint
 }
 
 std::vector<std::string> constraint_fields() {
-  std::vector<std::string> names;
+  std::vector<std::string> names{"structured_outputs"};
   for (const ConstraintField& field : own_fields) names.emplace_back(field.name);
   return names;
 }

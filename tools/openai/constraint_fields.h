@@ -22,7 +22,7 @@ struct TextConstraint {
 // structured_outputs with json, json_object, regex, choice or grammar. A JSON Schema is an object or its text, a
 // grammar is GBNF, and the whole text must match a regular expression.
 TextConstraint read_constraint(const BodyFields& body, bool chat, TextConstraint given);
-// The names of those, but for response_format and structured_outputs.
+// The names of those, but for response_format.
 std::vector<std::string> constraint_fields();
 // Those of SGLang's sampling parameters: json_schema, regex and ebnf.
 TextConstraint read_sglang_constraint(const BodyFields& parameters);

@@ -5,7 +5,7 @@ keeps up to date. An sdist is the part of the checkout that `make` needs, with t
 also has `libraries`, with the headers and sources of all libraries and their licences, so that it needs only a compiler and make.
 
 BUILD, SYSTEM, MACHINE and STATIC in the environment are those of the Makefile: by them, `make wheels` asks for other systems' wheels.
-LIBRARIES is the folder of tools/sysroot_of_sources.sh for `make sdist`.
+SDIST_LIBRARIES is the folder of tools/sysroot_of_sources.sh for `make sdist`.
 """
 
 import base64
@@ -39,7 +39,7 @@ SYSTEMS = {
     "macos": (f"macosx_11_0_{MACHINE.replace('aarch64', 'arm64')}", "libminimind.*.dylib", "minimind"),
 }
 PLATFORM, LIBRARY, PROGRAM = SYSTEMS[os.environ.get("SYSTEM", "linux")]
-LIBRARIES = os.environ.get("LIBRARIES")
+SDIST_LIBRARIES = os.environ.get("SDIST_LIBRARIES")
 BUNDLED = ROOT / "libraries"
 SOURCES = ("Makefile", "LICENSE", "pyproject.toml", "runtime", "weights", "tools", "tests/layers.txt")  # of an sdist
 
@@ -88,7 +88,7 @@ def build_sdist(sdist_directory, config_settings=None):
         for source in SOURCES:
             for file in files_below(ROOT / source):
                 archive.add(file, f"{top}/{file.relative_to(ROOT)}", filter=owned_by_nobody)
-        for name, file in library_files() if LIBRARIES else ():
+        for name, file in library_files() if SDIST_LIBRARIES else ():
             archive.add(file.resolve(), f"{top}/{BUNDLED.name}/{name}", filter=owned_by_nobody)
         entry = tarfile.TarInfo(f"{top}/PKG-INFO")
         data = metadata_files()["METADATA"].encode()
@@ -128,12 +128,12 @@ def run_make(*targets):
 
 def library_files():
     """Yields the names in `libraries` and the files: of Boost, the folders from which the sources include something."""
-    folder = pathlib.Path(LIBRARIES)
+    folder = pathlib.Path(SDIST_LIBRARIES)
     command = ["c++", "-std=c++20", "-I.", "-M", *map(str, (ROOT / "tools/http").glob("*.cpp"))]
     rules = subprocess.run(command, cwd=ROOT, stdout=subprocess.PIPE, text=True, check=True).stdout
-    boost = {f"boost/{name}" for name in re.findall(r"/include/boost/([^/ \\]+)", rules)}
-    for name in sorted({"CLI", "fmt", "nlohmann", "xsimd", "utf8proc.h", "zlib.h", "zconf.h"} | boost):
-        entry = folder / "include" / name
+    boost = folder / "include/boost"
+    entries = {boost / name for name in re.findall(r"/include/boost/([^/ \\]+)", rules)} | set(boost.parent.iterdir()) - {boost}
+    for entry in sorted(entries):
         for file in [entry] if entry.is_file() else sorted(file for file in entry.rglob("*") if file.is_file()):
             yield file.relative_to(folder), file
     for pattern in ("sources", "LICENSES.txt", "utf8proc-*/*.[ch]", "zlib-*/*.[ch]"):

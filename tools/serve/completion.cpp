@@ -32,6 +32,19 @@ std::string token_ids_member(std::string_view name, std::span<const std::int32_t
   return fmt::format(R"(, "{}": [{}])", name, fmt::join(ids, ", "));
 }
 
+// Of a stream, the prompt's scores become an event on the engine's thread, which other texts wait for meanwhile.
+void check_echo(const Request& request, std::size_t prompt_tokens) {
+  constexpr std::size_t most = 5000;
+  if (!request.stream || !request.echo || !request.logprobs) return;
+  const std::size_t scores = prompt_tokens * (1 + *request.logprobs);
+  if (scores <= most) return;
+  throw RequestError(
+      fmt::format("echo with logprobs of a prompt of {} tokens gives {} scores at once, expected at most "
+                  "{} if stream is true; ask for the whole answer",
+                  prompt_tokens, scores, most),
+      "stream");
+}
+
 }  // namespace
 
 AnswerChunks::AnswerChunks(const std::string& id, const std::string& model, const Request& request, std::time_t now)
@@ -126,19 +139,6 @@ Completion::Completion(const TextModel& model, Request request, std::shared_ptr<
       id_(unique_id(id_prefix_of(request_))),
       model_name_(model.name_for(request_.model)),
       chunks_(id_, model_name_, request_, now_) {}
-
-// Of a stream, the prompt's scores become an event on the engine's thread, which other texts wait for meanwhile.
-void check_echo(const Request& request, std::size_t prompt_tokens) {
-  constexpr std::size_t most = 5000;
-  if (!request.stream || !request.echo || !request.logprobs) return;
-  const std::size_t scores = prompt_tokens * (1 + *request.logprobs);
-  if (scores <= most) return;
-  throw RequestError(
-      fmt::format("echo with logprobs of a prompt of {} tokens gives {} scores at once, expected at most "
-                  "{} if stream is true; ask for the whole answer",
-                  prompt_tokens, scores, most),
-      "stream");
-}
 
 void Completion::start(const TextModel& model, const SubmitTexts& submit, Request request, const TakeSeeds& take_seeds,
                        std::shared_ptr<HttpAnswer> answer) {

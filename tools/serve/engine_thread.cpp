@@ -12,6 +12,9 @@
 namespace minimind {
 namespace {
 
+// Of requests with several: what waits takes memory.
+constexpr std::size_t most_texts = 65536;
+
 // Tokens that a step runs at most.
 std::size_t step_tokens(const EngineLimits& limits) {
   return std::max<std::size_t>(batch_tokens / 2, limits.parallel + 1);
@@ -79,7 +82,8 @@ EngineThread::EngineThread(const TextModel& model, const EngineLimits& limits, S
       on_idle_(std::move(on_idle)),
       model_(model),
       queue_(new_queue()),
-      prompt_limit_(longest_prompt_step, least_prompt_tokens, queue_->forward().max_tokens()) {
+      prompt_limit_(longest_prompt_step, least_prompt_tokens, queue_->forward().max_tokens()),
+      large_ends_(most_texts, TaskThread::Priority::background) {
   counts_.kv_budget = limits.kv_memory;
   thread_ = thread_without_signals([this] { run(); });
 }

@@ -115,9 +115,6 @@ class EngineThread {
   Clock::duration silent_for() const;
 
  private:
-  // Of requests with several: what waits takes memory.
-  static constexpr std::size_t most_texts = 65536;
-
   using OnEnd = decltype(TextJob::on_end);
   void count_end_of(TextJob& job, const std::shared_ptr<std::size_t>& texts_of_request);
   void end_text(OnEnd on_end, Generated generated, const std::exception_ptr& error, std::size_t& texts_of_request);
@@ -164,7 +161,7 @@ class EngineThread {
   EngineCounts counts_;
 
   // Reports the ends of texts whose scores are so many that others would wait while an answer is made of them.
-  TaskThread large_ends_{most_texts, TaskThread::Priority::background};
+  TaskThread large_ends_;
   std::thread thread_;
 };
 

@@ -69,7 +69,7 @@ class Builds(unittest.TestCase):
         libraries = self.folder / "sysroot"
         subprocess.run([ROOT / "tools/sysroot_of_sources.sh", libraries, "cc", "ar"], check=True)
         (libraries / "LICENSES.txt").write_text("those of the libraries")
-        with unittest.mock.patch.dict(os.environ, LIBRARIES=str(libraries)), tarfile.open(self.built("build_sdist")) as archive:
+        with unittest.mock.patch.dict(os.environ, SDIST_LIBRARIES=str(libraries)), tarfile.open(self.built("build_sdist")) as archive:
             archive.extractall(self.folder)
         unpacked = self.folder / f"minimind_cpp-{VERSION}"
         bundled = unpacked / "libraries"
