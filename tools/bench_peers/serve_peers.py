@@ -3,8 +3,8 @@
 Both servers run in turns, each round with the other one first, and get the same requests: streams of completions, sampled
 with MiniMind's settings, of prompts that are lists of token ids. "short": each prompt differs and has 24 tokens. "prefix": 1,000
 tokens that all prompts of a test share, and 24 that differ. Every client sends its requests one after the other. Prefixes are
-new in each test, so that no server has them in its cache. A test is repeated if other programs were busy. Prints a Markdown table and writes --json. Needs only Python, and
-llama.cpp's server: RESULTS.md tells how to build it.
+new in each test, so that no server has them in its cache. A test is repeated if other programs were busy. Prints a Markdown table
+and writes --json. Needs only Python, and llama.cpp's server: RESULTS.md tells how to build it.
 """
 
 import argparse
@@ -22,7 +22,7 @@ from pathlib import Path
 
 import load
 from peer import counts
-from table import between, in_both_languages
+from table import between
 
 HERE = Path(__file__).resolve().parent
 ROOT = HERE.parent.parent
@@ -35,8 +35,6 @@ MOST_DISTURBED = 0.04  # of the processor time of a test, by other programs
 LONGEST_WAIT = 60  # seconds, for other programs to end
 SAMPLING = {"temperature": 0.85, "top_p": 0.95, "top_k": 50, "min_p": 0, "ignore_eos": True}
 BEGIN, END = "<!-- serve_peers.py writes from here -->\n", "<!-- to here, serve_peers.py -->\n"
-README_MARKERS = [(f"<!-- serve_peers.py writes {language} from here -->\n", f"<!-- to here, {language} -->\n")
-                  for language in ("English", "Chinese")]
 
 
 def free_port() -> int:
@@ -194,7 +192,7 @@ def measure_model(options: argparse.Namespace, gguf: Path) -> dict:
 def table(report: dict) -> str:
     """Returns the Markdown table of all models."""
     lines = [
-        "| model | clients, prompts | tokens/s | | ratio | first token p50 / p99, ms | | between tokens p50 / p99, ms | |",
+        "| model | clients, prompts | tokens/s | | ratio | first token p50 / p99, ms | | between tokens mean / p99, ms | |",
         "|---|---|---|---|---|---|---|---|---|",
         "| | | minimind | llama.cpp | | minimind | llama.cpp | minimind | llama.cpp |",
     ]
@@ -203,7 +201,7 @@ def table(report: dict) -> str:
             theirs = result[LLAMA]["tests"][test]
             speeds = [each["tokens_per_second"] for each in (ours, theirs)]
             first = [f"{each['first_ms']['p50']:,.1f} / {each['first_ms']['p99']:,.1f}" for each in (ours, theirs)]
-            gaps = [f"{each['between_ms']['p50']:.2f} / {each['between_ms']['p99']:.1f}" for each in (ours, theirs)]
+            gaps = [f"{each['between_ms']['mean']:.1f} / {each['between_ms']['p99']:.1f}" for each in (ours, theirs)]
             lines.append(f"| {model} | {test} | {speeds[0]:,.0f} | {speeds[1]:,.0f} | **{speeds[0] / speeds[1]:.2f}** | "
                          f"{first[0]} | {first[1]} | {gaps[0]} | {gaps[1]} |")
     lines += ["", "| model | start to first answer, s | | peak memory, MB | | one client / `bench` |", "|---|---|---|---|---|---|",
@@ -238,24 +236,11 @@ def updated(page: str, report: dict) -> str:
     return between(page, BEGIN, section(report), END)
 
 
-def short_table(report: dict, chinese: bool) -> str:
-    """Returns the README's table: tokens per second of both servers with short prompts."""
-    tests = next(iter(report["models"].values()))[OURS]["tests"]
-    clients = [test.removesuffix(" short") for test in tests if test.endswith(" short")]
-    heading = "短提示词流式，tokens/s：`minimind serve` / llama.cpp 的服务器" if chinese else \
-        "streams of short prompts, tokens/s: `minimind serve` / llama.cpp's server"
-    lines = [f"| {heading} | " + " | ".join([clients[0] + (" 个客户端" if chinese else " client"), *clients[1:]]) + " |",
-             "|---" * (len(clients) + 1) + "|"]
-    for model, result in report["models"].items():
-        speeds = [[result[engine]["tests"][f"{count} short"]["tokens_per_second"] for engine in (OURS, LLAMA)]
-                  for count in clients]
-        lines.append(f"| MiniMind-{model.replace('-', ' ')} | " + " | ".join(f"{ours:,.0f} / {theirs:,.0f}"
-                                                                           for ours, theirs in speeds) + " |")
-    return "\n".join(lines) + "\n"
-
-
-def updated_readme(page: str, report: dict) -> str:
-    return in_both_languages(page, README_MARKERS, lambda chinese: short_table(report, chinese))
+def with_tests(earlier: dict, result: dict) -> dict:
+    """Returns the result of a model with the tests of an earlier one that it lacks."""
+    kept = {engine: {**measured, "tests": earlier.get(engine, {}).get("tests", {}) | measured["tests"]}
+            for engine, measured in result.items() if engine in (OURS, LLAMA)}
+    return earlier | result | kept
 
 
 def parse_arguments() -> argparse.Namespace:
@@ -269,9 +254,8 @@ def parse_arguments() -> argparse.Namespace:
     parser.add_argument("--requests", type=int, default=2, help="of each client in a test")
     parser.add_argument("--tokens", type=int, default=96, help="of each answer")
     parser.add_argument("--rounds", type=int, default=3)
-    parser.add_argument("--json", type=Path, help="write the medians to this file; other models in it are kept")
+    parser.add_argument("--json", type=Path, help="write the medians to this file; other models and tests in it are kept")
     parser.add_argument("--page", type=Path, help="replace the tables between the markers of this page; without models, from --json")
-    parser.add_argument("--readme", type=Path, help="replace the tables between the markers of the README, as --page")
     return parser.parse_args()
 
 
@@ -287,14 +271,13 @@ def main() -> None:
         report |= {"machine": machine, "threads": options.threads, "date": str(datetime.date.today()), "tokens": options.tokens,
                    "requests": options.requests, "rounds": options.rounds}
         for gguf in options.models:
-            report["models"][gguf.stem] = measure_model(options, gguf)
+            models = report["models"]
+            models[gguf.stem] = with_tests(models.get(gguf.stem, {}), measure_model(options, gguf))
         if options.json:
             options.json.write_text(json.dumps(report, indent=1) + "\n")
     print(section(report))
     if options.page:
         options.page.write_text(updated(options.page.read_text(), report))
-    if options.readme:
-        options.readme.write_text(updated_readme(options.readme.read_text(), report))
 
 
 if __name__ == "__main__":

@@ -10,7 +10,7 @@ from serve_peers import BEGIN, END, FIRST_TOKEN_ID, LLAMA, OURS, VOCABULARY
 
 
 def test_of(speed):
-    return {"tokens_per_second": speed, "first_ms": {"p50": 1.0, "p99": 2.0}, "between_ms": {"p50": 0.5, "p99": 1.5}}
+    return {"tokens_per_second": speed, "first_ms": {"p50": 1.0, "p99": 2.0}, "between_ms": {"mean": 0.5, "p99": 1.5}}
 
 
 def engine(speed):
@@ -42,7 +42,7 @@ class ServePeersTest(unittest.TestCase):
 
     def test_the_table_has_ratios_latencies_memory_and_start(self):
         table = serve_peers.table(REPORT)
-        self.assertIn("| 3-q8_0 | 1 short | 900 | 300 | **3.00** | 1.0 / 2.0 | 1.0 / 2.0 | 0.50 / 1.5 | 0.50 / 1.5 |", table)
+        self.assertIn("| 3-q8_0 | 1 short | 900 | 300 | **3.00** | 1.0 / 2.0 | 1.0 / 2.0 | 0.5 / 1.5 | 0.5 / 1.5 |", table)
         self.assertIn("| 3-q8_0 | 0.12 | 0.12 | 587 | 587 | 900 / 1,000 = **0.90** |", table)
 
     def test_the_page_changes_between_its_markers_only(self):
@@ -52,12 +52,13 @@ class ServePeersTest(unittest.TestCase):
         self.assertNotIn("old", new)
         self.assertEqual(serve_peers.updated(new, REPORT), new)
 
-    def test_the_readme_has_both_servers_in_both_languages(self):
-        page = "".join(begin + end for begin, end in serve_peers.README_MARKERS)
-        new = serve_peers.updated_readme(page, REPORT)
-        self.assertEqual(new.count("| MiniMind-3 q8_0 | 900 / 300 |"), 2)
-        self.assertIn("1 client |", new)
-        self.assertIn("1 个客户端 |", new)
+    def test_tests_of_another_run_are_kept(self):
+        earlier = {OURS: engine(100.0), LLAMA: engine(50.0), "bench_tokens_per_second": 110.0}
+        later = {name: {**engine(200.0), "tests": {"8 short": test_of(200.0)}} for name in (OURS, LLAMA)}
+        both = serve_peers.with_tests(earlier, later)
+        self.assertEqual(list(both[OURS]["tests"]), ["1 short", "8 short"])
+        self.assertEqual(both["bench_tokens_per_second"], 110.0)
+        self.assertEqual(serve_peers.with_tests({}, later), later)
 
     def test_a_page_without_markers_is_refused(self):
         with self.assertRaisesRegex(SystemExit, "markers"):
