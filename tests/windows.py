@@ -31,6 +31,22 @@ WINE = shutil.which('wine') or shutil.which('wine64') or '/usr/lib/wine/wine64'
 ENVIRONMENT = {'WINEDEBUG': '-all', 'WINEPREFIX': str(ROOT / 'build/wine'), **os.environ, 'LC_ALL': 'C.UTF-8'}
 SYSTEM_LIBRARIES = {'KERNEL32.dll', 'msvcrt.dll', 'WS2_32.dll', 'MSWSOCK.dll', 'ADVAPI32.dll'}
 LINUX_ONLY = {'v3-yarn': ['--rope-scaling', 'yarn'], 'v2-yarn': ['--rope-scaling', 'yarn']}
+# Holds a file open until its standard input ends.
+HOLDER = '''#include <stdio.h>
+#include <stdlib.h>
+#include <windows.h>
+
+int main(int argc, char** argv) {
+  wchar_t path[1024];
+  if (argc != 3 || MultiByteToWideChar(CP_UTF8, 0, argv[1], -1, path, 1024) == 0) return 2;
+  const DWORD sharing = FILE_SHARE_READ | FILE_SHARE_WRITE | (atoi(argv[2]) ? FILE_SHARE_DELETE : 0);
+  if (CreateFileW(path, GENERIC_READ, sharing, NULL, OPEN_EXISTING, 0, NULL) == INVALID_HANDLE_VALUE) return 1;
+  putchar('o');
+  fflush(stdout);
+  while (getchar() != EOF) continue;
+  return 0;
+}
+'''
 INTERRUPTED, FAILED, MISUSED = 130, 1, 2
 
 
@@ -226,6 +242,30 @@ class WindowsTest(unittest.TestCase):
     def test_threads_that_sleep_are_woken(self):
         """More threads than cores, so that all of them sleep at each barrier."""
         self.same('generate', '-q', '--greedy', '--ignore-eos', '-n', '200', '-t', '8', '-m', self.poet, '-p', '床前明月光，')
+
+    def test_a_file_that_another_program_has_open_is_replaced(self):
+        """If that program lets others remove it, as minimind does; otherwise the file stays, and nothing else is left."""
+        source = self.folder / 'holder.c'
+        source.write_text(HOLDER)
+        for may_remove in (True, False):
+            with self.subTest(may_remove=may_remove):
+                folder = self.folder / f'打开的 {may_remove}'
+                folder.mkdir()
+                model = folder / '诗人.gguf'
+                self.succeeds('convert', self.poet, model, '--type', 'q8_0', '-q')
+                before = model.read_bytes()
+                holder = subprocess.Popen([WINE, self.compiled(source), model, str(int(may_remove))], stdin=subprocess.PIPE,
+                                          stdout=subprocess.PIPE, env=ENVIRONMENT)
+                try:
+                    self.assertEqual(holder.stdout.read(1), b'o')
+                    result = run('convert', self.poet, model, '--type', 'q4_0', '--force', '-q')
+                finally:
+                    holder.communicate(b'end')
+                self.assertEqual(result.returncode, 0 if may_remove else FAILED, result.stderr.decode())
+                self.assertEqual(model.read_bytes() != before, may_remove)
+                self.assertEqual(list(folder.iterdir()), [model])
+                if not may_remove:
+                    self.assertIn('诗人.gguf', result.stderr.decode())
 
     def test_a_file_has_one_writer(self):
         held, results = self.folder / '锁.jsonl', self.folder / '锁住.jsonl'
