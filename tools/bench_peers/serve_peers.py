@@ -181,7 +181,7 @@ def measure_model(options: argparse.Namespace, gguf: Path) -> dict:
                 samples[engine].append({"start_seconds": server.start_seconds, "memory_mb": server.memory(), "tests": tests})
             finally:
                 server.stop()
-            if engine == OURS and 1 in options.clients:
+            if engine == OURS and 1 in options.clients and "short" in options.prompts:
                 speeds.append(bench(options, gguf))
     result = {engine: median_of(its) for engine, its in samples.items()}
     if speeds:
@@ -237,10 +237,12 @@ def updated(page: str, report: dict) -> str:
 
 
 def with_tests(earlier: dict, result: dict) -> dict:
-    """Returns the result of a model with the tests of an earlier one that it lacks."""
-    kept = {engine: {**measured, "tests": earlier.get(engine, {}).get("tests", {}) | measured["tests"]}
-            for engine, measured in result.items() if engine in (OURS, LLAMA)}
-    return earlier | result | kept
+    """Returns the result of a model with what an earlier one has of tests that it lacks."""
+    both = earlier | result
+    for engine in (OURS, LLAMA):
+        old, new = earlier.get(engine, result[engine]), result[engine]
+        both[engine] = new | {"tests": old["tests"] | new["tests"], "memory_mb": max(old["memory_mb"], new["memory_mb"])}
+    return both
 
 
 def parse_arguments() -> argparse.Namespace:
