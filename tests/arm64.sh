@@ -13,13 +13,13 @@ make --no-print-directory STATIC=1 BUILD=$build CXX=aarch64-linux-gnu-g++ MACHIN
 cores=$(nproc)
 for processor in ${PROCESSORS:-cortex-a72 neoverse-n1 max}; do
   echo "arm64.sh: $processor"
-  emulated="qemu-aarch64 -L /usr/aarch64-linux-gnu -cpu $processor"
-  printf '#!/bin/sh\nexec %s "%s" "$@"\n' "$emulated" "$PWD/$build/minimind" > $build/emulated_minimind
+  export QEMU_CPU="$processor"
+  printf '#!/bin/sh\nexec qemu-aarch64 "%s" "$@"\n' "$PWD/$build/minimind" > $build/emulated_minimind
   chmod +x $build/emulated_minimind
   shards=
   for shard in $(seq 0 $((cores - 1))); do
     MINIMIND_PROGRAM=$build/emulated_minimind GTEST_TOTAL_SHARDS=$cores GTEST_SHARD_INDEX=$shard \
-      $emulated $build/minimind_tests --gtest_brief=1 --gtest_filter="${1:-*}" &
+      qemu-aarch64 $build/minimind_tests --gtest_brief=1 --gtest_filter="${1:-*}" &
     shards="$shards $!"
   done
   failed=0

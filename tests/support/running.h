@@ -108,13 +108,13 @@ class Running {
   }
 
  private:
-  // The fields of /proc/PID/stat from the third on, as man 5 proc numbers them; empty while it is still the shell. The
-  // name in the second may have spaces.
+  // The fields of /proc/PID/stat from the third on, as man 5 proc numbers them; empty while it is still the shell, and
+  // not the program or its emulator. The name in the second may have spaces.
   std::vector<std::string> status() const {
     std::ifstream file("/proc/" + std::to_string(child_) + "/stat");
     std::string line;
     std::getline(file, line);
-    if (line.find("(minimind)") == std::string::npos) return {};
+    if (line.find("(minimind)") == std::string::npos && line.find("(qemu-") == std::string::npos) return {};
     std::istringstream fields(line.substr(line.rfind(')') + 2));
     return {std::istream_iterator<std::string>(fields), {}};
   }
