@@ -13,7 +13,7 @@ make --no-print-directory STATIC=1 BUILD=$build CXX=aarch64-linux-gnu-g++ MACHIN
 cores=$(nproc)
 for processor in ${PROCESSORS:-cortex-a72 neoverse-n1 max}; do
   echo "arm64.sh: $processor"
-  export QEMU_CPU="$processor"
+  export QEMU_CPU="$processor" QEMU_LD_PREFIX=/usr/aarch64-linux-gnu
   printf '#!/bin/sh\nexec qemu-aarch64 "%s" "$@"\n' "$PWD/$build/minimind" > $build/emulated_minimind
   chmod +x $build/emulated_minimind
   shards=
