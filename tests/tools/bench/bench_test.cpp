@@ -4,8 +4,8 @@
 #include <nlohmann/json.hpp>
 #include <set>
 
-#include "tests/support/cli.h"
 #include "tests/support/cases.h"
+#include "tests/support/cli.h"
 #include "tests/support/running.h"
 
 namespace minimind {
