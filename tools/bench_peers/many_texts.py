@@ -81,7 +81,7 @@ def busy_table(report: dict, chinese: bool) -> str:
     """Returns the README's table of a busy machine: tokens per second, and the share of those of the quiet machine."""
     columns = [(row["test"].partition(" beside ")[2].partition(" ")[0] or "0", row["medians"]) for row in report["results"]
                if row["test"].startswith("decode")]
-    heading = "单段文本解码，tokens/s，旁边有若干个忙碌进程" if chinese else "one text, tokens/s beside so many busy processes"
+    heading = "解码单段文本，tokens/s；忙碌进程数：" if chinese else "one text decoded, tokens/s; busy processes:"
     lines = [f"| {heading} | {' | '.join(busy for busy, _ in columns)} |", "|---" * (len(columns) + 1) + "|"]
     for engine, quiet in columns[0][1].items():
         cells = [f"{speed(medians[engine])} ({medians[engine] / quiet:.2f})" for _, medians in columns[1:]]
