@@ -47,6 +47,22 @@ int main(int argc, char** argv) {
   return 0;
 }
 '''
+# Starts a program in its console, after it has given that another code page, which must stay.
+OTHER_CODE_PAGE = '''#include <process.h>
+#include <windows.h>
+
+int main(int argc, char** argv) {
+  wchar_t arguments[16][1024];
+  const wchar_t* given[17] = {NULL};
+  for (int i = 1; i < argc && i <= 16; ++i) {
+    MultiByteToWideChar(CP_UTF8, 0, argv[i], -1, arguments[i - 1], 1024);
+    given[i - 1] = arguments[i - 1];
+  }
+  if (!SetConsoleCP(437) || !SetConsoleOutputCP(437)) return 2;
+  if (_wspawnv(_P_WAIT, given[0], given) != 0) return 1;
+  return GetConsoleCP() == 437 && GetConsoleOutputCP() == 437 ? 0 : 3;
+}
+'''
 INTERRUPTED, FAILED, MISUSED = 130, 1, 2
 
 
@@ -66,12 +82,12 @@ def wait_until(happened, seconds=60):
 class Terminal:
     """The program in a terminal."""
 
-    def __init__(self, *arguments, cwd=None):
+    def __init__(self, *arguments, program=PROGRAM, cwd=None):
         self.output = b''
         self.process, self.terminal = pty.fork()
         if self.process == 0:
             os.chdir(cwd or ROOT)
-            os.execve(WINE, [WINE, str(PROGRAM), *map(str, arguments)], {**ENVIRONMENT, 'TERM': 'xterm'})
+            os.execve(WINE, [WINE, str(program), *map(str, arguments)], {**ENVIRONMENT, 'TERM': 'xterm'})
 
     def type(self, text):
         os.write(self.terminal, text.encode())
@@ -151,18 +167,20 @@ class WindowsTest(unittest.TestCase):
         messages = json.dumps([{'role': 'user', 'content': question}])
         model = self.folder / '诗人'
         shutil.copytree(self.poet.parent, model)
-        written = run(self.compiled(API / 'example.c'), model / 'model.pth', '春天', messages, program=WINE)
+        example = self.compiled(API / 'example.c')
+        written = run(example, model / 'model.pth', '春天', messages, program=WINE)
         self.assertEqual((written.returncode, written.stderr), (0, b''))
         options = ['-q', '--greedy', '-n', '32', '-m', self.poet, '-p']
         expected = [run(*command, program=NATIVE).stdout for command in (['generate', *options, '春天'], ['chat', *options, question])]
         self.assertEqual(written.stdout, b'\n'.join(expected))
-        missing = run(self.compiled(API / 'example.c'), '没有.pth', '春天', messages, program=WINE)
+        missing = run(example, '没有.pth', '春天', messages, program=WINE)
         self.assertEqual(missing.returncode, 1)
         self.assertIn('没有.pth', missing.stderr.decode())
 
     def test_a_c_program_may_end_while_it_writes(self):
+        ending = self.compiled(API_TESTS / 'ends_while_writing.c')
         for _ in range(3):
-            ended = run(self.compiled(API_TESTS / 'ends_while_writing.c'), self.poet, program=WINE, timeout=60)
+            ended = run(ending, self.poet, program=WINE, timeout=60)
             self.assertEqual((ended.returncode, ended.stdout), (0, b'ends\n'))
 
     def test_logits_are_those_of_pytorch(self):
@@ -247,6 +265,7 @@ class WindowsTest(unittest.TestCase):
         """If that program lets others remove it, as minimind does; otherwise the file stays, and nothing else is left."""
         source = self.folder / 'holder.c'
         source.write_text(HOLDER)
+        holding = self.compiled(source)
         for may_remove in (True, False):
             with self.subTest(may_remove=may_remove):
                 folder = self.folder / f'打开的 {may_remove}'
@@ -254,7 +273,7 @@ class WindowsTest(unittest.TestCase):
                 model = folder / '诗人.gguf'
                 self.succeeds('convert', self.poet, model, '--type', 'q8_0', '-q')
                 before = model.read_bytes()
-                holder = subprocess.Popen([WINE, self.compiled(source), model, str(int(may_remove))], stdin=subprocess.PIPE,
+                holder = subprocess.Popen([WINE, holding, model, str(int(may_remove))], stdin=subprocess.PIPE,
                                           stdout=subprocess.PIPE, env=ENVIRONMENT)
                 try:
                     self.assertEqual(holder.stdout.read(1), b'o')
@@ -314,6 +333,16 @@ class WindowsTest(unittest.TestCase):
         chat.wait_for('Ctrl-C again')
         chat.type('\x03')
         self.assertEqual(chat.status(), INTERRUPTED)
+
+    def test_a_console_needs_no_code_page_of_unicode(self):
+        """The default one of Windows in English has no Chinese."""
+        source = self.folder / 'other_code_page.c'
+        source.write_text(OTHER_CODE_PAGE)
+        options = ['generate', '-q', '--greedy', '-n', '16', '-p', '春']
+        written = run(*options, program=NATIVE).stdout.decode()
+        terminal = Terminal(PROGRAM.name, *options, program=self.compiled(source), cwd=PROGRAM.parent)
+        self.assertEqual(terminal.status(), 0)
+        self.assertIn(re.sub(r'\s', '', written), re.sub(r'\s', '', terminal.text()))
 
     def test_ctrl_c_removes_what_is_not_complete(self):
         folder = self.folder / '中断'
