@@ -17,8 +17,8 @@ namespace minimind {
 
 // What an attack may cost at most; a template may make 256 MB of texts, of which the last is copied while it grows. The
 // sanitizers' builds and emulators take several times as much.
-inline constexpr double most_attack_seconds = 3 * slowness;
-inline constexpr std::size_t most_attack_memory = std::size_t{slowness == 1 ? 768u : 4096u} << 20;
+inline const double most_attack_seconds = 3 * slowness;
+inline const std::size_t most_attack_memory = std::size_t{slowness == 1 ? 768u : 4096u} << 20;
 
 // Measures the CPU time and the memory that the process takes from here on.
 class Cost {

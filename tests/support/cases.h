@@ -1,23 +1,29 @@
 #pragma once
 
+#include <cstdlib>
+
 namespace minimind {
 
-// How many times as long as on a slow machine work may take: the sanitizers make everything some ten times as slow, and
-// so does emulation, under which 64-bit ARM is tested (make test-arm64).
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__) || defined(__aarch64__)
-inline constexpr int slowness = 15;
+// Whether qemu runs the tests and what they start (make test-arm64): it needs memory of its own, and takes signals from
+// its first moment on.
+inline bool is_emulated() {
+  return std::getenv("QEMU_CPU") != nullptr;
+}
+
+#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
+inline constexpr bool is_sanitized = true;
 #else
-inline constexpr int slowness = 1;
+inline constexpr bool is_sanitized = false;
 #endif
+
+// How many times as long as on a slow machine work may take: sanitizers and emulation make everything some ten times as
+// slow.
+inline const int slowness = is_sanitized || is_emulated() ? 15 : 1;
 
 // How many cases of a property a test tries: all of them; under the sanitizers, where each takes some ten times as
 // long, one of `share`.
-constexpr unsigned cases(unsigned count, [[maybe_unused]] unsigned share = 4) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  return count / share;
-#else
-  return count;
-#endif
+constexpr unsigned cases(unsigned count, unsigned share = 4) {
+  return is_sanitized ? count / share : count;
 }
 
 }  // namespace minimind

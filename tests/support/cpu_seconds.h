@@ -14,6 +14,6 @@ inline double cpu_seconds() {
 }
 
 // What work within the limits of a reader takes at most on a slow machine; without the limits it takes far more.
-inline constexpr double most_cpu_seconds = 4 * slowness;
+inline const double most_cpu_seconds = 4 * slowness;
 
 }  // namespace minimind

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "runtime/engine/pack.h"
+#include "tests/support/cases.h"
 #include "tests/support/tables.h"
 #include "weights/tensor/dtype.h"
 #include "weights/tensor/half.h"
@@ -57,9 +58,7 @@ std::map<std::string, double> seconds_by_table(const WeightMatrix& matrix) {
 // Memory is the limit, and AVX2 reads weights as fast as memory delivers them. SSE2 has half the width and cannot
 // convert binary16.
 TEST(KernelSpeed, OlderInstructionSetsDecodeAlmostAsFast) {
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-  GTEST_SKIP() << "the sanitizers' checks take most of the time";
-#endif
+  if (is_sanitized) GTEST_SKIP() << "the sanitizers' checks take most of the time";
   const StoredTensor stored = stored_matrix();
   for (const DType type : {DType::f16, DType::q8_0, DType::q4_0}) {
     const std::map<std::string, double> seconds = seconds_by_table(pack(stored, type, default_threads()));

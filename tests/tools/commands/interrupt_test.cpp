@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/cases.h"
 #include "tests/support/cli.h"
 #include "tests/support/peak_memory.h"
 #include "tests/support/pseudo_terminal.h"
@@ -18,11 +19,8 @@ namespace {
 
 namespace fs = std::filesystem;
 
-#if defined(__SANITIZE_ADDRESS__) || defined(__SANITIZE_THREAD__)
-constexpr double slow = 3, most_seconds = 10;
-#else
-constexpr double slow = 1, most_seconds = 1;
-#endif
+// Under sanitizers and emulation.
+const double slow = slowness == 1 ? 1 : 3, most_seconds = slowness == 1 ? 1 : 10;
 
 // A MiniMind-3 of zeros, without most of its bytes on the disk.
 void write_large_model(const std::string& path) {
@@ -194,7 +192,7 @@ TEST_F(Interrupt, EndsTheWorkOfAModelWithItsResultSoFar) {
 
 // Freeing memory in pages of 4 KB takes about as long as an interrupted program may.
 TEST_F(Interrupt, MostMemoryOfABenchIsInHugePages) {
-  if (!can_measure_memory) GTEST_SKIP() << "the sanitizers have pages of their own";
+  if (!can_measure_memory || is_emulated()) GTEST_SKIP() << "sanitizers and emulators have pages of their own";
   if (read_whole_file("/sys/kernel/mm/transparent_hugepage/enabled").find("[never]") != std::string::npos) GTEST_SKIP();
   const auto faults = [] {
     rusage usage{};

@@ -2,6 +2,8 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cctype>
 #include <filesystem>
 #include <fstream>
 #include <sstream>
@@ -9,6 +11,7 @@
 #include <vector>
 
 #include "tests/support/cli.h"
+#include "tests/support/tables.h"
 #include "tools/options/command_line.h"
 #include "tools/options/help.h"
 #include "weights/base/error.h"
@@ -245,7 +248,9 @@ TEST_F(ArgumentsCli, TypesHaveTheirCommonAliases) {
   EXPECT_NE(tokens("BF16"), "");
   EXPECT_EQ(run("convert " + model + " " + path("x.gguf") + " --type Q8_0 --embedding-type BFloat16").status, 0);
   EXPECT_EQ(run("bench -m " + model + " -p 1 -n 0 -r 1 -t 1 --type fp16,Q8_0").status, 0);
-  EXPECT_EQ(run("generate --tokens 1 -n 1 -m " + model, "MINIMIND_ISA=SSE2").status, 0);
+  std::string isa = tables().back()->name;
+  std::ranges::transform(isa, isa.begin(), [](unsigned char c) { return std::toupper(c); });
+  EXPECT_EQ(run("generate --tokens 1 -n 1 -m " + model, "MINIMIND_ISA=" + isa).status, 0);
   const Outcome unknown = run("generate --tokens 1 --type q8 -m " + model);
   EXPECT_EQ(unknown.status, 2);
   EXPECT_NE(unknown.err.find("did you mean q8_0?"), std::string::npos) << unknown.err;

@@ -20,6 +20,7 @@
 #include <vector>
 
 #include "runtime/engine/kv_cache.h"
+#include "tests/support/cases.h"
 #include "tests/support/text_jobs.h"
 #include "tools/openai/request_error.h"
 #include "weights/base/error.h"
@@ -363,18 +364,20 @@ TEST_F(EngineThreadTest, ATextThatHasPausedGoesOnWithTheWeightsThatWereReplaced)
 TEST_F(EngineThreadTest, LongStepsWithOldWeightsTakeNoMoreTimeThanThoseWithNewOnes) {
   TextModel model(small_arguments(), "");
   engine_.emplace(model, EngineLimits{.parallel = 1, .kv_memory = bytes_of(2000), .queue = 4}, turns_, [] {});
-  std::atomic<std::size_t> old_pieces = 0;
-  engine_->submit(one(job(0, 400, [&] { old_pieces++ == 0 ? events_.hold() : std::this_thread::sleep_for(20ms); })));
+  std::atomic<std::size_t> old_pieces = 0, pieces_at_end = 0;
+  engine_->submit(one(job(0, 400, [&] {
+    if (old_pieces++ == 0) return events_.hold();
+    if (pieces_at_end == 0) std::this_thread::sleep_for(20ms * slowness);
+  })));
   events_.wait_until_held();
   engine_->replace_weights([&] { model.replace_weights(std::make_shared<Model>(*model.llm().model)); },
                            [this](const std::exception_ptr& error) {
                              events_.add({2, {}, message_of(error)});
                            });
-  std::size_t pieces_at_end = 0;
   TextJob with_new_weights = job(1, 200);
   with_new_weights.on_end = [&, on_end = std::move(with_new_weights.on_end)](Generated generated,
                                                                              const std::exception_ptr& error) {
-    pieces_at_end = old_pieces;
+    pieces_at_end = old_pieces.load();
     on_end(std::move(generated), error);
   };
   engine_->submit(one(std::move(with_new_weights)));
