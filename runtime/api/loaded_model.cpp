@@ -13,7 +13,6 @@
 #include "runtime/engine/load_model.h"
 #include "runtime/engine/thread_team.h"
 #include "runtime/tokenizer/files.h"
-#include "runtime/tokenizer/tokenizer_generation.h"
 #include "weights/base/error.h"
 #include "weights/base/text.h"
 #include "weights/io/input_file.h"
@@ -115,17 +114,8 @@ void LoadedModel::note_all(const Checkpoint& checkpoint) {
   notes_.clear();
   const auto add = [this](const std::string& line) { notes_ += (notes_.empty() ? "" : "\n") + line; };
   for (const Fact& fact : checkpoint_notes(checkpoint)) add(fact.english());
-  for (const Fact& fallback : llm_.model->type_fallbacks) add(fallback.english());
-  const std::size_t most_positions = llm_.config.max_position_embeddings;
-  if (llm_.positions > most_positions) {
-    add(fmt::format("a context of {} positions exceeds the model's {}", llm_.positions, most_positions));
-  }
-  if (!llm_.tokenizer) {
-    add(fmt::format("{}: has no tokenizer", path_));
-  } else if (const auto misfit = tokenizer_misfit(*llm_.tokenizer, config())) {
-    add(fmt::format("{}: {}; text will be nonsense, so name the model's own tokenizer", llm_.tokenizer->source(),
-                    *misfit));
-  }
+  for (const Fact& fact : llm_.facts()) add(fact.english());
+  if (!llm_.tokenizer) add(fmt::format("{}: has no tokenizer", path_));
 }
 
 const Tokenizer& LoadedModel::tokenizer() const {

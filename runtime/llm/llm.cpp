@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <iterator>
 #include <stdexcept>
 #include <tuple>
 #include <utility>
@@ -11,6 +12,7 @@
 #include "runtime/engine/load_model.h"
 #include "runtime/kernels/all_instruction_sets.h"
 #include "runtime/kernels/instruction_sets.h"
+#include "runtime/tokenizer/tokenizer_generation.h"
 #include "weights/base/error.h"
 #include "weights/base/suggestion.h"
 #include "weights/base/text.h"
@@ -70,6 +72,29 @@ std::shared_ptr<const TokenTrie> SharedTokenTrie::of(const Tokenizer& tokenizer)
   const std::lock_guard lock(mutex_);
   if (!trie_) trie_ = make_token_trie(tokenizer);
   return trie_;
+}
+
+std::vector<Fact> tokenizer_facts(const Tokenizer& tokenizer, const Config& config) {
+  std::vector<Fact> facts;
+  if (const auto misfit = tokenizer_misfit(tokenizer, config)) {
+    facts.push_back(
+        Fact("{}: {}; text will be nonsense, so name the model's own tokenizer", tokenizer.source(), *misfit));
+  }
+  if (tokenizer.truncates()) {
+    facts.push_back(
+        Fact("{}: truncation is not applied: texts keep all of their tokens, as in transformers", tokenizer.source()));
+  }
+  return facts;
+}
+
+std::vector<Fact> LLM::facts() const {
+  std::vector<Fact> facts = model->type_fallbacks;
+  if (positions > config.max_position_embeddings) {
+    facts.push_back(
+        Fact("a context of {} positions exceeds the model's {}", positions, config.max_position_embeddings));
+  }
+  if (tokenizer) std::ranges::move(tokenizer_facts(*tokenizer, config), std::back_inserter(facts));
+  return facts;
 }
 
 std::vector<std::int32_t> LLM::end_tokens() const {

@@ -21,6 +21,7 @@
 #include "runtime/grammar/token_trie.h"
 #include "runtime/kernels/kernels.h"
 #include "runtime/tokenizer/tokenizer.h"
+#include "weights/base/fact.h"
 #include "weights/checkpoint/checkpoint.h"
 
 namespace minimind {
@@ -70,6 +71,10 @@ struct LLM {
 
   const Tokenizer* tokenizer_or_null() const { return tokenizer ? &*tokenizer : nullptr; }
 
+  // Returns what a person should know of it besides checkpoint_notes(): matrices of another type than was asked for,
+  // more positions than the model has, and those of tokenizer_facts().
+  std::vector<Fact> facts() const;
+
   // Returns the tokens that end a text: see end_tokens() in generate.h.
   std::vector<std::int32_t> end_tokens() const;
 
@@ -94,6 +99,10 @@ struct LLM {
   // Error as Tokenizer() and find_template() do.
   void read_text_parts(const TokenizerData& data, const std::string& template_path);
 };
+
+// Returns what a person should know of a tokenizer for a model: that it is not the model's, so that text would be
+// nonsense, and that its file has a truncation.
+std::vector<Fact> tokenizer_facts(const Tokenizer& tokenizer, const Config& config);
 
 // Returns the best kernels for this machine, or those that MINIMIND_ISA names. Throws UsageError if these are
 // unavailable, or have no products of bf16 although `compute` requires them.

@@ -99,8 +99,7 @@ std::vector<BenchModel> load_models(const Checkpoint& checkpoint, const std::vec
     const LLMOptions llm{
         .type = type.type, .compute = options.compute, .kv_type = options.kv_type, .threads = default_threads()};
     models.push_back({type.name, load_llm(checkpoint, llm, memory)});
-    if (options.quiet) continue;
-    for (const Fact& fallback : models.back().llm.model->type_fallbacks) note("{}", localized(fallback));
+    if (!options.quiet) note(models.back().llm.facts());
   }
   return models;
 }

@@ -334,7 +334,7 @@ int run_convert(const ConvertOptions& options) {
   if (!options.quiet) print_notes(checkpoint, options.in);
   const auto tokenizer_path = options.tokenizer.empty() ? find_tokenizer(in) : std::optional(options.tokenizer);
   const auto tokenizer = tokenizer_path ? std::optional(read_tokenizer(*tokenizer_path)) : std::nullopt;
-  if (tokenizer && !options.quiet) warn_of_misfit(Tokenizer(*tokenizer), checkpoint.config);
+  if (tokenizer && !options.quiet) note(tokenizer_facts(Tokenizer(*tokenizer), checkpoint.config));
   const Conversion conversion{.options = options,
                               .checkpoint = checkpoint,
                               .types = types,

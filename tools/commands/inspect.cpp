@@ -194,7 +194,7 @@ int run_inspect(const InspectOptions& options) {
   const std::string path = model_path(options.checkpoint.model);
   const Checkpoint checkpoint = open_checkpoint(path, options.checkpoint.open_options());
   const auto tokenizer = optional_tokenizer(options.tokenizer, path);
-  if (tokenizer) warn_of_misfit(*tokenizer, checkpoint.config);
+  if (tokenizer) note(tokenizer_facts(*tokenizer, checkpoint.config));
   options.json ? print_json(checkpoint, tokenizer) : print_text(checkpoint, tokenizer, options.tensors);
   return 0;
 }

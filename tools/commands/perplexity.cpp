@@ -286,7 +286,7 @@ int run_perplexity(const PerplexityOptions& options) {
   }
   const auto tokenizer =
       data ? std::optional<Tokenizer>(*data) : optional_tokenizer(options.tokenizer, options.checkpoint.model);
-  if (tokenizer && !options.run.quiet) warn_of_misfit(*tokenizer, model.config);
+  if (tokenizer && !options.run.quiet) note(tokenizer_facts(*tokenizer, model.config));
   std::optional<LLM> against;
   if (options.against) against.emplace(load_against(options, model, tokenizer));
   const LLM* second = against ? &*against : nullptr;

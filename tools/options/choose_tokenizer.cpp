@@ -33,16 +33,6 @@ Tokenizer require_tokenizer(const std::string& given, const std::string& model) 
   return load_tokenizer(require_tokenizer_path(given, model));
 }
 
-void warn_of_misfit(const Tokenizer& tokenizer, const Config& config) {
-  if (const auto misfit = tokenizer_misfit(tokenizer, config)) {
-    note("{}: {}; text will be nonsense, so name the model's own with --tokenizer", tokenizer.source(),
-         localized(*misfit));
-  }
-  if (tokenizer.truncates()) {
-    note("{}: truncation is not applied: texts keep all of their tokens, as in transformers", tokenizer.source());
-  }
-}
-
 std::optional<Tokenizer> optional_tokenizer(const std::string& given, const std::string& model) {
   if (!given.empty()) return load_tokenizer(given);
   const auto found = find_tokenizer(model_path(model));

@@ -23,8 +23,4 @@ Tokenizer require_tokenizer(const std::string& given, const std::string& model);
 // none, or, with a notice, if a GGUF has one of an unsupported kind.
 std::optional<Tokenizer> optional_tokenizer(const std::string& given, const std::string& model);
 
-// Prints a notice if the tokenizer does not belong to the model, because its text would be nonsense, and one if its
-// file has a truncation.
-void warn_of_misfit(const Tokenizer& tokenizer, const Config& config);
-
 }  // namespace minimind

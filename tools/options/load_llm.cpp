@@ -44,7 +44,7 @@ void print_notes(const Checkpoint& checkpoint, const std::string& given) {
   if (const std::string assumed = assumptions(checkpoint); !assumed.empty()) {
     note("assumed {}", assumed);
   }
-  for (const Fact& fact : checkpoint_notes(checkpoint)) note("{}", localized(fact));
+  note(checkpoint_notes(checkpoint));
 }
 
 void print_template_note(const std::string& source, Family family) {
@@ -53,7 +53,7 @@ void print_template_note(const std::string& source, Family family) {
 }
 
 LLM load_llm(const CheckpointOptions& checkpoint_options, const RunOptions& run,
-             const std::function<void(const Checkpoint&)>& use) {
+             const std::function<void(const Checkpoint&)>& use, const std::function<void(LLM&)>& complete) {
   const WeightType type = run.weight_type();
   const Checkpoint checkpoint =
       open_checkpoint(model_path(checkpoint_options.model), checkpoint_options.open_options());
@@ -61,9 +61,10 @@ LLM load_llm(const CheckpointOptions& checkpoint_options, const RunOptions& run,
   LLM llm = load_llm(checkpoint, {.type = type, .compute = run.compute, .kv_type = run.kv_type, .threads = run.threads},
                      memory);
   if (use) use(checkpoint);
+  if (complete) complete(llm);
   if (!run.quiet) {
     print_notes(checkpoint, checkpoint_options.model);
-    for (const Fact& fallback : llm.model->type_fallbacks) note("{}", localized(fallback));
+    note(llm.facts());
     print_compute_note(llm.kernels);
     if (!run.kv_type && llm.kv_type != KvType::f32) {
       note("the KV cache is {}; --kv-type f32 keeps it exact", name_of(llm.kv_type));
@@ -81,19 +82,18 @@ LLM load_llm(const GenerationArguments& arguments, const TextParts& parts,
   std::future<TokenizerData> tokenizer = read.get_future();
   std::jthread reader;
   if (parts.chat_template || parts.requires_tokenizer) reader = start(read);
-  LLM llm = load_llm(arguments.checkpoint, arguments.run, use);
-  if (parts.chat_template) {
-    llm.read_text_parts(tokenizer.get(), *parts.chat_template);
-  } else if (parts.requires_tokenizer) {
-    llm.tokenizer.emplace(tokenizer.get());
-  } else {
-    llm.tokenizer = optional_tokenizer(arguments.tokenizer, model);
-  }
-  llm.positions = context_size(arguments.context, llm.config, arguments.run.quiet);
-  if (!arguments.run.quiet) {
-    if (parts.chat_template) print_template_note(llm.template_source, llm.config.family);
-    if (llm.tokenizer) warn_of_misfit(*llm.tokenizer, llm.config);
-  }
+  const auto complete = [&](LLM& llm) {
+    if (arguments.context) llm.positions = *arguments.context;
+    if (parts.chat_template) {
+      llm.read_text_parts(tokenizer.get(), *parts.chat_template);
+    } else if (parts.requires_tokenizer) {
+      llm.tokenizer.emplace(tokenizer.get());
+    } else {
+      llm.tokenizer = optional_tokenizer(arguments.tokenizer, model);
+    }
+  };
+  LLM llm = load_llm(arguments.checkpoint, arguments.run, use, complete);
+  if (parts.chat_template && !arguments.run.quiet) print_template_note(llm.template_source, llm.config.family);
   return llm;
 }
 
@@ -111,14 +111,6 @@ Model load_new_weights(const LLM& running, const std::string& path, const Checkp
 void print_assumed_end(const LLM& llm) {
   if (!llm.eos_was_assumed || (llm.tokenizer && llm.tokenizer->eos_id())) return;
   note("assumed that token {} ends the text; --ignore-eos continues past it", llm.config.eos_token_id.front());
-}
-
-std::size_t context_size(std::optional<std::size_t> given, const Config& config, bool quiet) {
-  if (!given) return config.max_position_embeddings;
-  if (*given > config.max_position_embeddings && !quiet) {
-    note("--ctx-size {} exceeds the model's context of {} positions", *given, config.max_position_embeddings);
-  }
-  return *given;
 }
 
 void for_each_logits(const LLM& llm, std::span<const std::int32_t> tokens, const std::string& label,

@@ -24,10 +24,11 @@ void print_notes(const Checkpoint& checkpoint, const std::string& given);
 // Prints to stderr where a template is from, as FoundTemplate has it.
 void print_template_note(const std::string& source, Family family);
 
-// Opens and loads the checkpoint of the options, without its tokenizer. Prints its notes to stderr unless the options
-// say quiet. Calls `use`, if given, with the open checkpoint.
+// Opens and loads the checkpoint of the options, without its tokenizer, and calls, if given, `use` with the open
+// checkpoint, then `complete`. Prints the notes of both to stderr unless the options say quiet.
 LLM load_llm(const CheckpointOptions& checkpoint, const RunOptions& run,
-             const std::function<void(const Checkpoint&)>& use = nullptr);
+             const std::function<void(const Checkpoint&)>& use = nullptr,
+             const std::function<void(LLM&)>& complete = nullptr);
 
 // What a command needs for its texts besides the model.
 struct TextParts {
@@ -47,10 +48,6 @@ Model load_new_weights(const LLM& running, const std::string& path, const Checkp
 
 // Prints to stderr which token ends the text if that was assumed.
 void print_assumed_end(const LLM& llm);
-
-// Returns the positions of the context: `given`, otherwise the model's. Prints a notice unless `quiet` if `given` is
-// larger than the model's.
-std::size_t context_size(std::optional<std::size_t> given, const Config& config, bool quiet);
 
 // Runs all tokens in one context and calls use(first, logits) for each batch: the index of its first token, and logits
 // [batch, vocab_size]. Shows progress with `label` on a terminal. Throws Error for ids outside the vocabulary.

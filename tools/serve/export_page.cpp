@@ -133,7 +133,7 @@ void write_model(OutputFile& out, const std::string& name, const GenerationArgum
   const Checkpoint checkpoint = open_checkpoint(path, arguments.checkpoint.open_options());
   if (!arguments.run.quiet) print_notes(checkpoint, arguments.checkpoint.model);
   TokenizerData tokenizer = read_tokenizer(require_tokenizer_path(arguments.tokenizer, path));
-  if (!arguments.run.quiet) warn_of_misfit(Tokenizer(tokenizer), checkpoint.config);
+  if (!arguments.run.quiet) note(tokenizer_facts(Tokenizer(tokenizer), checkpoint.config));
   if (!chat_template.empty()) tokenizer.chat_template = read_text_file(chat_template);
   const std::string& type = arguments.run.type;
   const WantedTypes types{.matrices = type.empty() ? std::nullopt : std::optional(parse_weight_type(type)),

@@ -5,9 +5,11 @@
 #include <string>
 #include <string_view>
 #include <utility>
+#include <vector>
 
 #include "tools/terminal/language.h"
 #include "tools/terminal/terminal_text.h"
+#include "weights/base/fact.h"
 
 namespace minimind {
 
@@ -29,6 +31,9 @@ inline std::string note_line(std::string_view text) {
 template <class... Args>
 void note(fmt::format_string<Args...> english, Args&&... args) {
   write_error_line(note_line(localized(english, std::forward<Args>(args)...)));
+}
+inline void note(const std::vector<Fact>& facts) {
+  for (const Fact& fact : facts) note("{}", localized(fact));
 }
 
 }  // namespace minimind

@@ -47,6 +47,29 @@ TEST(Llm, AnAnswerHasTheTagsOfThoughtsAndCalls) {
   EXPECT_FALSE(llm.tag_tokens.empty());
 }
 
+TEST(Llm, ItsFactsAreWhatAPersonShouldKnow) {
+  LLM llm = poet();
+  EXPECT_TRUE(llm.facts().empty());
+  llm.positions = llm.config.max_position_embeddings;
+  EXPECT_TRUE(llm.facts().empty()) << "all positions of the model";
+  ++llm.positions;
+  TokenizerData other = read_tokenizer(MINIMIND_SOURCE_DIR "/weights/demo/tokenizer.json");
+  other.source = "other";
+  other.truncates = true;
+  other.vocab.resize(100);
+  other.merges.clear();
+  std::erase_if(other.added_tokens, [](const AddedToken& token) { return token.id >= 100; });
+  llm.read_text_parts(other, "");
+  llm.model->type_fallbacks = {Fact("kept a matrix")};
+  std::vector<std::string> facts;
+  for (const Fact& fact : llm.facts()) facts.push_back(fact.english());
+  ASSERT_EQ(facts.size(), 4u);
+  EXPECT_EQ(facts[0], "kept a matrix");
+  EXPECT_EQ(facts[1], "a context of 32769 positions exceeds the model's 32768");
+  EXPECT_TRUE(facts[2].starts_with("other: ") && facts[2].ends_with("name the model's own tokenizer")) << facts[2];
+  EXPECT_TRUE(facts[3].starts_with("other: truncation is not applied")) << facts[3];
+}
+
 TEST(Llm, ParsesTheNamesOfItsSettings) {
   EXPECT_EQ(parse_kv_type("q8_0"), KvType::q8_0);
   EXPECT_EQ(parse_compute("bf16"), Compute::bf16);
