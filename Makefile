@@ -260,7 +260,8 @@ release: minimind $(if $(filter macos-% android-%,$(RELEASE_TARGETS)),build/zig/
 	+LIBRARIES='$(BUILD_PACKAGES)' GOALS='$(RELEASE_GOALS)' ZIG='$(ZIG)' tools/release.sh ./minimind $(VERSION) $(RELEASE_TARGETS)
 
 # Under emulation, where the program that the tests start is emulated, too. GTEST_FILTER in the environment names some of them.
-ARM64_PROCESSORS := cortex-a72 neoverse-n1 max
+# pauth-impdef: "max" signs pointers in a way that is fast to emulate.
+ARM64_PROCESSORS := cortex-a72 neoverse-n1 max,pauth-impdef=on
 test-arm64:
 	$(call install_packages,g++-aarch64-linux-gnu qemu-user)
 	+tests/arm64.sh $(ARM64_PROCESSORS)

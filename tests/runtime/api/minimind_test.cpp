@@ -20,6 +20,7 @@
 
 #include "runtime/engine/kv_cache.h"
 #include "tests/support/c_interface.h"
+#include "tests/support/cases.h"
 #include "tests/support/golden.h"
 #include "tests/support/golden_engine.h"
 #include "tests/support/temporary_file.h"
@@ -447,6 +448,7 @@ TEST(CInterface, AForkedChildOfAParentWithATeamOpensAModelOfItsOwn) {
 #if defined(__SANITIZE_THREAD__)
   GTEST_SKIP() << "the sanitizer ends a forked child that starts threads";
 #endif
+  if (is_emulated()) GTEST_SKIP() << "the emulator crashes if a forked child starts threads";
   const GoldenCase golden = load_golden("v3-dense");
   minimind_model_options given = options();
   given.threads = 2;
