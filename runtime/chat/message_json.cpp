@@ -92,11 +92,12 @@ Message read_message(const ChatJson& value, bool exact, const std::string& where
   Message message{.role = read_role(fields)};
   const bool answers = message.role == Role::assistant;
   if (answers && exact) {
-    fields.allow_only({"role", "content", "name", "reasoning_content", "tool_calls", "verbatim", "verbatim_plain"});
+    fields.allow_only(
+        {"role", "content", "name", "reasoning_content", "reasoning", "tool_calls", "verbatim", "verbatim_plain"});
     message.verbatim = fields.text("verbatim");
     message.verbatim_plain = read_marks(fields, message.verbatim.value_or("").size());
   } else if (answers) {
-    fields.allow_only({"role", "content", "name", "reasoning_content", "tool_calls"});
+    fields.allow_only({"role", "content", "name", "reasoning_content", "reasoning", "tool_calls"});
   } else if (message.role == Role::tool) {
     fields.allow_only({"role", "content", "name", "tool_call_id"});
   } else {
@@ -104,6 +105,10 @@ Message read_message(const ChatJson& value, bool exact, const std::string& where
   }
   message.name = fields.text("name").value_or("");
   message.reasoning = fields.text("reasoning_content");
+  if (const auto reasoning = fields.text("reasoning")) {  // as vLLM and OpenRouter name it
+    if (message.reasoning.value_or(*reasoning) != *reasoning) fields.fail("reasoning", "that of reasoning_content");
+    message.reasoning = reasoning;
+  }
   message.tool_call_id = fields.text("tool_call_id").value_or("");
   if (const ChatJson* const calls = fields.find("tool_calls")) {
     const std::string place = where + ".tool_calls";

@@ -191,6 +191,7 @@ void read_counts(const BodyFields& body, Request& request, const RequestDefaults
   if (options) {
     BodyFields fields(*options, "stream_options");
     request.include_usage = fields.flag("include_usage").value_or(false);
+    request.usage_of_each_chunk = fields.flag("continuous_usage_stats").value_or(false) && request.include_usage;
     fields.flag("include_obfuscation");  // padding against eavesdroppers, which clients ignore
     fields.reject_the_rest();
   }

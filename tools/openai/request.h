@@ -66,7 +66,8 @@ struct Request : GenerationParameters {
   bool tokens_as_ids = false;                    // `logprobs` name tokens by ids, and have all; not of a stream
   std::vector<std::string> hints{};              // fields that were accepted, but change nothing here
   bool stream = false;
-  bool include_usage = false;  // in a stream
+  bool include_usage = false;        // in a stream
+  bool usage_of_each_chunk = false;  // not in the last one alone
 
   std::size_t text_count() const { return best_of * std::max<std::size_t>(prompts.size(), 1); }
 };

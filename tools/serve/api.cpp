@@ -201,6 +201,8 @@ class Api::Work {
 
 void Api::handle(HttpRequest request, Answer answer) {
   if (answer_page(request, *answer)) return answers_->add("page", 200);
+  // Clients are given the address with or without /v1.
+  if (routes().contains(route_name("/v1" + request.path))) request.path = "/v1" + request.path;
   const auto found = routes().find(route_name(request.path));
   if (found == routes().end()) {
     CountedAnswer unrouted(answer, answers_, "other");
@@ -445,28 +447,30 @@ void Api::one_model(const ApiRequest& request, const Answer& answer) {
                      "model_not_found");
 }
 
-// As llama.cpp's server has it.
+// As llama.cpp's server has it, and as vLLM's has it for a prompt.
 void Api::tokenize(const ApiRequest& request, const Answer& answer) {
   const std::shared_ptr<ServedModel> served = model_of(request.body, answer);
   const TextModel& model = served->model;
   BodyFields fields(request.body);
   fields.text("model");
-  const auto content = fields.text("content");
+  const auto prompt = fields.text("prompt"), content = prompt ? prompt : fields.text("content");
   if (!content) throw RequestError("content is missing, expected a string", "content", "missing_required_parameter");
-  const bool special = fields.flag("add_special").value_or(false);
+  const bool special = fields.flag(prompt ? "add_special_tokens" : "add_special").value_or(prompt.has_value());
   const bool pieces = fields.flag("with_pieces").value_or(false);
   fields.reject_the_rest();
   const Tokenizer& tokenizer = model.tokenizer();
   // As text, because a value for each of a million tokens takes ten times as long as encoding them.
   std::vector<std::string> written(tokenizer.vocab_size());
   std::string json = R"({"tokens": [)";
-  for (const std::int32_t id : special ? tokenizer.encode_with_special(*content) : tokenizer.encode(*content)) {
+  const auto ids = special ? tokenizer.encode_with_special(*content) : tokenizer.encode(*content);
+  for (const std::int32_t id : ids) {
     std::string& text = written[static_cast<std::size_t>(id)];
     if (text.empty()) text = pieces ? json_line(piece_json(tokenizer, id)) : std::to_string(id);
     if (json.back() != '[') json += ", ";
     json += text;
   }
-  answer->send(200, json_type, json + "]}");
+  answer->send(200, json_type,
+               fmt::format(R"({}], "count": {}, "max_model_len": {}}})", json, ids.size(), model.llm().positions));
 }
 
 void Api::detokenize(const ApiRequest& request, const Answer& answer) {
@@ -490,7 +494,8 @@ void Api::detokenize(const ApiRequest& request, const Answer& answer) {
   }
   fields.reject_the_rest();
   const auto ids = tokens->get<std::vector<std::int32_t>>();
-  send_json(*answer, {{"content", tokenizer.decode(ids, false)}});
+  const std::string text = tokenizer.decode(ids, false);
+  send_json(*answer, {{"content", text}, {"prompt", text}});
 }
 
 // Takes the body of a chat completion.

@@ -48,7 +48,7 @@ void check_echo(const Request& request, std::size_t prompt_tokens) {
 }  // namespace
 
 AnswerChunks::AnswerChunks(const std::string& id, const std::string& model, const Request& request, std::time_t now)
-    : chat_(request.chat), include_usage_(request.include_usage) {
+    : chat_(request.chat), usage_(request.include_usage ? R"(, "usage": null)" : "") {
   head_ = json_line({{"id", id},
                      {"object", chat_ ? "chat.completion.chunk" : "text_completion"},
                      {"created", now},
@@ -59,8 +59,11 @@ AnswerChunks::AnswerChunks(const std::string& id, const std::string& model, cons
 std::string AnswerChunks::chunk(std::string_view choice, std::string_view members_of_choice,
                                 std::string_view members) const {
   choice.remove_suffix(1);  // its last brace
-  return fmt::format("data: {} \"choices\": [{}{}}}]{}{}}}\n\n", head_, choice, members_of_choice,
-                     include_usage_ ? ", \"usage\": null" : "", members);
+  return fmt::format("data: {} \"choices\": [{}{}}}]{}{}}}\n\n", head_, choice, members_of_choice, usage_, members);
+}
+
+void AnswerChunks::set_usage(const Usage& usage) {
+  usage_ = fmt::format(R"(, "usage": {})", json_line(usage_json(usage)));
 }
 
 std::string AnswerChunks::begin(std::size_t index, std::string_view members) const {
@@ -166,6 +169,7 @@ void Completion::on_text(std::size_t index, std::string_view piece, const Genera
   if (!request_.stream) return;
   const std::lock_guard lock(mutex_);
   if (failed_) return;
+  count(texts_[index], generation.generated().size());
   begin(index, generation.prompt_scores());
   write_piece(index, piece, generation);
 }
@@ -177,10 +181,17 @@ void Completion::on_end(std::size_t index, Generated generated, const std::excep
   if (error) return fail(error);
   texts_[index].result.generated = std::move(generated);
   if (request_.stream) {
+    count(texts_[index], texts_[index].result.generated.tokens.size());
     begin(index, texts_[index].result.generated.prompt_scores);
     write_end(index);
   }
   if (ended_ == texts_.size()) finish();
+}
+
+// Gives the next chunks, which are of this text, its usage so far if they are to have it.
+void Completion::count(const Text& text, std::size_t generated) {
+  if (!request_.usage_of_each_chunk) return;
+  chunks_.set_usage({.prompt_tokens = text.task->prompt.size(), .completion_tokens = generated});
 }
 
 // Starts the stream, and the part of a text in it.

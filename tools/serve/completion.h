@@ -44,6 +44,9 @@ class AnswerChunks {
   // The last chunk of a choice.
   std::string end(std::size_t index, std::string_view finish_reason, std::string_view members) const;
 
+  // Sets the usage that the next chunks have; before, it is null with include_usage, and missing without.
+  void set_usage(const Usage& usage);
+
   // The last chunk of a stream with include_usage.
   std::string usage(const Usage& usage) const;
 
@@ -54,8 +57,8 @@ class AnswerChunks {
   std::string chunk(std::string_view choice, std::string_view members_of_choice, std::string_view members = {}) const;
 
   bool chat_;
-  bool include_usage_;
-  std::string head_;  // the fields before the choices
+  std::string head_;   // the fields before the choices
+  std::string usage_;  // the member after them
 };
 
 // Gives seeds to that many texts of a request: returns the first, after which the others count up.
@@ -101,6 +104,7 @@ class Completion {
   void write_events(std::size_t index, const AnswerReader::Piece& piece, std::span<const std::int32_t> generated);
   std::string new_token_ids(Text& text, std::span<const std::int32_t> generated) const;
   void write_end(std::size_t index);
+  void count(const Text& text, std::size_t generated);
   void fail(const std::exception_ptr& error);
   void finish();
   ChatJson message_choice(std::size_t text, std::size_t index);
@@ -111,9 +115,9 @@ class Completion {
   const std::shared_ptr<HttpAnswer> answer_;
   const std::time_t now_;
   const std::string id_, model_name_;
-  const AnswerChunks chunks_;
 
   std::mutex mutex_;  // guards all below
+  AnswerChunks chunks_;
   std::vector<Text> texts_;
   std::size_t ended_ = 0;
   bool streaming_ = false;

@@ -187,6 +187,60 @@ TEST_F(ApiTest, StreamsTheSameChat) {
   EXPECT_EQ(events.back()["usage"]["completion_tokens"], whole["usage"]["completion_tokens"]);
 }
 
+const Json from_user{{"role", "user"}, {"content", "江上"}};
+
+TEST_F(ApiTest, EachChunkHasTheUsageSoFarIfThatIsAskedFor) {
+  for (const char* const path : {"/v1/chat/completions", "/v1/completions"}) {
+    Json body{{"seed", 3},
+              {"max_tokens", 12},
+              {"stream", true},
+              {"stream_options", {{"include_usage", true}, {"continuous_usage_stats", true}}}};
+    body.update(path == std::string("/v1/completions") ? Json{{"prompt", "江上"}} : Json{{"messages", {from_user}}});
+    const std::vector<Json> events = post_and_wait(path, body)->events();
+    ASSERT_GE(events.size(), 4u);
+    std::size_t before = 0;
+    for (const Json& event : events) {
+      const Json& usage = event["usage"];
+      EXPECT_EQ(usage["prompt_tokens"], events.back()["usage"]["prompt_tokens"]);
+      EXPECT_GE(usage["completion_tokens"].get<std::size_t>(), before);
+      before = usage["completion_tokens"].get<std::size_t>();
+    }
+    EXPECT_LT(events[1]["usage"]["completion_tokens"].get<std::size_t>(), before);
+  }
+}
+
+TEST_F(ApiTest, RoutesOfOpenAiAreAlsoThereWithoutV1) {
+  EXPECT_EQ(post_and_wait("/chat/completions", {{"messages", {from_user}}, {"seed", 3}})->json()["choices"],
+            post_and_wait("/v1/chat/completions", {{"messages", {from_user}}, {"seed", 3}})->json()["choices"]);
+  EXPECT_EQ(get("/models")->json(), get("/v1/models")->json());
+  const std::string model = get("/v1/models")->json()["data"][0]["id"];
+  EXPECT_EQ(get("/models/" + model)->json()["id"], model);
+  EXPECT_EQ(get("/v1/v1/models")->status(), 404);
+  EXPECT_EQ(get("/chat")->status(), 404);
+}
+
+TEST_F(ApiTest, TokenizesAPromptAsVllmDoes) {
+  const Json ids = post_and_wait("/tokenize", {{"content", "床前"}})->json();
+  const Json of_prompt = post_and_wait("/tokenize", {{"prompt", "床前"}, {"add_special_tokens", false}})->json();
+  EXPECT_EQ(of_prompt, ids);
+  EXPECT_EQ(ids["count"], ids["tokens"].size());
+  EXPECT_EQ(ids["max_model_len"], 32768);
+  EXPECT_EQ(post_and_wait("/detokenize", {{"tokens", ids["tokens"]}})->json()["prompt"], "床前");
+}
+
+TEST_F(ApiTest, TheThoughtOfAnAnswerHasEitherName) {
+  const auto prompt = [&](const Json& names) {
+    Json answer{{"role", "assistant"}, {"content", "b"}};
+    answer.update(names);
+    return post_and_wait("/apply-template", {{"messages", {from_user, answer, from_user}}});
+  };
+  const std::string expected = prompt({{"reasoning_content", "because"}})->body();
+  EXPECT_EQ(prompt({{"reasoning", "because"}})->body(), expected);
+  EXPECT_EQ(prompt({{"reasoning", "because"}, {"reasoning_content", "because"}})->body(), expected);
+  EXPECT_EQ(prompt({{"reasoning", nullptr}, {"reasoning_content", "because"}})->body(), expected);
+  EXPECT_EQ(prompt({{"reasoning", "so"}, {"reasoning_content", "because"}})->status(), 400);
+}
+
 TEST_F(ApiTest, GivesTheTextOfGenerateUnderAnyLoad) {
   std::vector<std::shared_ptr<FakeAnswer>> answers;
   for (std::uint64_t seed = 0; seed < 24; ++seed) {
