@@ -54,6 +54,7 @@ TEST(StandardError, APipeThatNobodyReadsLosesLines) {
 }
 
 TEST(StandardError, AFullPipeStopsNoneOfManyThreads) {
+  if (is_emulated()) GTEST_SKIP() << "the emulator crashes if a forked child starts threads";
   const auto write = [] {
     std::vector<std::thread> threads;
     for (int i = 0; i < 8; ++i) {
