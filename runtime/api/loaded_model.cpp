@@ -4,9 +4,7 @@
 #include <pthread.h>
 
 #include <algorithm>
-#include <cstring>
 #include <new>
-#include <string_view>
 #include <utility>
 
 #include "runtime/api/failures.h"

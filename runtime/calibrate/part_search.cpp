@@ -1,7 +1,6 @@
 #include "runtime/calibrate/part_search.h"
 
 #include <algorithm>
-#include <cmath>
 
 namespace minimind {
 namespace {

@@ -3,7 +3,6 @@
 #include <algorithm>
 #include <cassert>
 #include <cmath>
-#include <optional>
 
 #include "runtime/calibrate/part_search.h"
 #include "weights/base/parallel.h"

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <cstring>
 #include <nlohmann/json.hpp>
 #include <span>
 #include <utility>

@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <vector>
 
 #include "runtime/engine/matrix.h"
 #include "runtime/engine/model.h"

@@ -7,9 +7,7 @@
 #include <cstdlib>
 #include <memory>
 #include <span>
-#include <string>
 #include <string_view>
-#include <type_traits>
 #include <variant>
 #include <vector>
 

@@ -6,8 +6,6 @@
 #include <cmath>
 #include <limits>
 
-#include "weights/base/error.h"
-
 namespace minimind {
 namespace {
 
@@ -15,12 +13,12 @@ void check(std::vector<LogitBias> biases) {
   for (const LogitBias& bias : biases) {
     const bool bans = bias.bias == -std::numeric_limits<double>::infinity();
     if (bans || std::fabs(bias.bias) <= largest_term) continue;
-    throw UsageError(
-        fmt::format("logit_bias is {}, expected {} to {}, or -inf", bias.bias, -largest_term, largest_term));
+    throw ParameterError("logit_bias",
+                         fmt::format("is {}, expected {} to {}, or -inf", bias.bias, -largest_term, largest_term));
   }
   std::ranges::sort(biases, {}, &LogitBias::token);
   const auto twice = std::ranges::adjacent_find(biases, {}, &LogitBias::token);
-  if (twice != biases.end()) throw UsageError(fmt::format("logit_bias of token {} is repeated", twice->token));
+  if (twice != biases.end()) throw ParameterError("logit_bias", fmt::format("of token {} is repeated", twice->token));
 }
 
 }  // namespace
@@ -48,11 +46,12 @@ void check(const SamplingOptions& options) {
   const GenerationParameters parameters{.sampling = options};
   for (const GenerationParameter& parameter : generation_parameters) {
     if (!parameter.is_number() || parameter.fits(parameter.of(parameters))) continue;
-    throw UsageError(fmt::format("{} is {}, expected {}", parameter.name, parameter.of(parameters), parameter.range()));
+    throw ParameterError(parameter.name,
+                         fmt::format("is {}, expected {}", parameter.of(parameters), parameter.range()));
   }
   const auto& breakers = options.dry.sequence_breakers;
   if (std::find(breakers.begin(), breakers.end(), "") != breakers.end()) {
-    throw UsageError("dry_sequence_breaker is empty, expected a string");
+    throw ParameterError("dry_sequence_breaker", "is empty, expected a string");
   }
   check(options.logit_bias);
 }

@@ -8,6 +8,8 @@
 #include <variant>
 #include <vector>
 
+#include "weights/base/error.h"
+
 namespace minimind {
 
 // A value added to the logit of a token; minus infinity bans the token.
@@ -121,7 +123,16 @@ inline constexpr GenerationParameter generation_parameters[] = {
      "DRY 在最近 N 个词元中查找重复；0：关闭"},
 };
 
-// Throws UsageError for a value out of its range. The message starts with its name, such as "top_p".
+// A parameter with a value that it cannot have: "NAME PROBLEM".
+class ParameterError : public UsageError {
+ public:
+  ParameterError(std::string_view with_name, const std::string& with_problem)
+      : UsageError(std::string(with_name) + " " + with_problem), name(with_name), problem(with_problem) {}
+
+  const std::string name, problem;
+};
+
+// Throws ParameterError for a value out of its range.
 void check(const SamplingOptions& options);
 
 }  // namespace minimind

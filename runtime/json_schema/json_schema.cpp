@@ -4,13 +4,11 @@
 
 #include <algorithm>
 #include <array>
-#include <bit>
 #include <cstddef>
 #include <map>
 #include <memory>
 #include <mutex>
 #include <nlohmann/json.hpp>
-#include <span>
 #include <string>
 #include <string_view>
 #include <tuple>

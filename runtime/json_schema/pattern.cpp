@@ -6,9 +6,7 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <limits>
 #include <map>
-#include <memory>
 #include <mutex>
 #include <set>
 #include <utility>

@@ -2,7 +2,6 @@
 
 #include <cstddef>
 #include <cstdint>
-#include <type_traits>
 
 #include "weights/model/hidden_act.h"
 #include "weights/tensor/dtype.h"

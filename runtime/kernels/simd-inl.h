@@ -3,7 +3,6 @@
 // Included by kernels-inl.h only: loads a column of a panel from each encoding as floats and stores it. Written per
 // instruction set, because xsimd 8.1 has neither binary16 nor widening loads.
 
-#include <cstring>
 #include <xsimd/xsimd.hpp>
 
 #include "runtime/kernels/kernels.h"

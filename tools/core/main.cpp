@@ -85,7 +85,7 @@ void set_number(GenerationParameters& parameters, std::string_view option, std::
     throw UsageError(fmt::format("unknown option {}{}", quote(option), usage));
   double number = 0;
   read(option, value, number);
-  if (!found->fits(number)) throw UsageError(fmt::format("{} is {}, expected {}", name, number, found->range()));
+  if (!found->fits(number)) throw ParameterError(name, fmt::format("is {}, expected {}", number, found->range()));
   found->set(parameters, number);
 }
 

@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <cmath>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <variant>

@@ -63,9 +63,8 @@ std::size_t bytes_of(const TextTask& task) {
 void check_sampling(const SamplingOptions& sampling, std::size_t vocab_size) {
   try {
     check(sampling);
-  } catch (const Error& error) {
-    const std::string message = error.what();
-    throw RequestError(message, message.substr(0, message.find(' ')));
+  } catch (const ParameterError& error) {
+    throw RequestError(error.what(), error.name);
   }
   for (const LogitBias& bias : sampling.logit_bias) {
     if (static_cast<std::size_t>(bias.token) < vocab_size) continue;

@@ -7,7 +7,6 @@
 #include <array>
 #include <charconv>
 #include <ctime>
-#include <functional>
 
 #include "tools/terminal/language.h"
 #include "tools/terminal/terminal_text.h"

@@ -106,10 +106,8 @@ GenerationParameters SamplingArguments::parameters() const {
   for (const std::string& bias : logit_bias) sampling.logit_bias.push_back(parse_logit_bias(bias));
   try {
     check(sampling);
-  } catch (const UsageError& error) {
-    const std::string message = error.what();
-    const std::size_t name = message.find(' ');
-    throw UsageError(option_of(message.substr(0, name)) + message.substr(name));
+  } catch (const ParameterError& error) {
+    throw UsageError(option_of(error.name) + " " + error.problem);
   }
   for (const std::string& text : given.stop) {
     if (text.empty() || !is_utf8(text))

@@ -1,7 +1,5 @@
 #include "tools/options/load_llm.h"
 
-#include <fmt/core.h>
-
 #include <algorithm>
 #include <functional>
 #include <future>

@@ -2,7 +2,6 @@
 
 #include <optional>
 #include <string>
-#include <vector>
 
 #include "weights/model/config.h"
 #include "weights/model/config_json.h"
