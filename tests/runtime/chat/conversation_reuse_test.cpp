@@ -47,7 +47,7 @@ TEST(ConversationReuse, TheDemoContinuesOverItsContext) {
   const Model model = load_model(open_checkpoint(folder + "/model.pth", {}), std::nullopt, 1);
   const ChatTemplate chat_template = ChatTemplate::of_family(model.config.family, {});
   constexpr std::size_t capacity = 256;
-  constexpr unsigned turns = cases(40);
+  const unsigned turns = cases(40);
   Forward forward(model, kernels::choose(), 1, 64, capacity);
   Context context(model.config, capacity);
   ConversationOptions options;

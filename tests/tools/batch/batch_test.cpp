@@ -57,7 +57,7 @@ class Batch : public Cli {
 };
 
 TEST_F(Batch, WritesTheSameTextsInOrderForAnyParallel) {
-  constexpr std::size_t requests = cases(40), wrong = (requests + 5) / 11;
+  const std::size_t requests = cases(40), wrong = (requests + 5) / 11;
   write_requests(requests);
   for (const char* const parallel : {"1", "5", "32"}) {
     const Outcome outcome = run(call(std::string("out") + parallel, std::string("--parallel ") + parallel));

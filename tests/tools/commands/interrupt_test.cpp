@@ -213,8 +213,9 @@ TEST_F(Interrupt, EndsReadingALongMessage) {
 }
 
 TEST_F(Interrupt, ABatchSaysHowFarItCameAndLeavesNoLock) {
+  const unsigned count = cases(400);
   std::ofstream requests(path("in.jsonl"));
-  for (int i = 0; i < 400; ++i)
+  for (unsigned i = 0; i < count; ++i)
     requests << R"({"prompt": "春", "max_tokens": 64, "ignore_eos": true})"
              << "\n";
   requests.close();
@@ -223,7 +224,7 @@ TEST_F(Interrupt, ABatchSaysHowFarItCameAndLeavesNoLock) {
   {
     Running running(arguments, path("out"), path("err"));
     ASSERT_TRUE(running.reach([&] { return fs::exists(path("results")) && fs::file_size(path("results")) > 0; }));
-    expect_ends(running, SIGINT, arguments, {" of 400 requests; the same command continues"});
+    expect_ends(running, SIGINT, arguments, {" of " + std::to_string(count) + " requests; the same command continues"});
   }
   EXPECT_FALSE(fs::exists(path(".results.lock")));
   EXPECT_FALSE(fs::exists(path(".results.errors.lock")));
