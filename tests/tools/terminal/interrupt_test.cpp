@@ -15,6 +15,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/cases.h"
 #include "tests/support/end_child.h"
 #include "tests/support/temporary_folder.h"
 #include "tools/terminal/note.h"

@@ -6,6 +6,7 @@
 #include <optional>
 #include <thread>
 
+#include "tests/support/cases.h"
 #include "tests/support/pseudo_terminal.h"
 #include "tools/terminal/interrupt.h"
 #include "weights/base/held_signals.h"

@@ -6,6 +6,7 @@
 #include <thread>
 #include <vector>
 
+#include "tests/support/cases.h"
 #include "tests/support/pseudo_terminal.h"
 #include "tools/terminal/note.h"
 
