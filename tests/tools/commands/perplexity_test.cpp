@@ -8,6 +8,7 @@
 #include <numeric>
 
 #include "runtime/kernels/all_instruction_sets.h"
+#include "tests/support/cases.h"
 #include "tests/support/cli.h"
 
 namespace minimind {
@@ -285,8 +286,9 @@ TEST_F(Perplexity, CtrlCPrintsTheScoresSoFar) {
   std::ofstream ids(path("ids"));
   for (int i = 0; i < 300'000; ++i) ids << i % 6400 << "\n";
   ids.close();
-  const Outcome outcome =
-      run("perplexity --json --tokens-file " + path("ids") + demo, "timeout --foreground --preserve-status -s INT 2");
+  const std::string seconds = is_emulated() ? "20" : "2";
+  const Outcome outcome = run("perplexity --json --tokens-file " + path("ids") + demo,
+                              "timeout --foreground --preserve-status -s INT " + seconds);
   EXPECT_EQ(outcome.status, 130) << outcome.err;
   const Json json = Json::parse(outcome.out);
   EXPECT_EQ(json["complete"], false);
