@@ -121,19 +121,23 @@ Api::~Api() {
 }
 
 const std::map<std::string, Api::Route, std::less<>>& Api::routes() {
+  // Many of them must not delay the first token of a text.
+  const auto of_no_text = [](auto handle) {
+    return Route{.method = "POST", .handle = handle, .most_brief_bytes = 1024};
+  };
   static const std::map<std::string, Route, std::less<>> routes{
       {"/v1/chat/completions", {"POST", &Api::chat_completions}},
       {"/v1/completions", {"POST", &Api::completions}},
       {"/v1/responses", {"POST", &Api::responses}},
-      {"/v1/responses/input_tokens", {"POST", &Api::count_response_tokens}},
+      {"/v1/responses/input_tokens", of_no_text(&Api::count_response_tokens)},
       {"/v1/responses/{response}", {"GET", &Api::one_response, false, false, Dialect::openai, true}},
       {"/v1/responses/{response}/input_items", {"GET", &Api::response_input}},
       {"/v1/responses/{response}/cancel", {"POST", &Api::cancel_response, false, true}},
       {"/v1/models", {"GET", &Api::list_models}},
       {"/v1/models/{model}", {"GET", &Api::one_model}},
-      {"/tokenize", {"POST", &Api::tokenize}},
-      {"/detokenize", {"POST", &Api::detokenize}},
-      {"/apply-template", {"POST", &Api::apply_template}},
+      {"/tokenize", of_no_text(&Api::tokenize)},
+      {"/detokenize", of_no_text(&Api::detokenize)},
+      {"/apply-template", of_no_text(&Api::apply_template)},
       {"/v1/inside", {"POST", &Api::inside}},
       {"/generate", {"POST", &Api::generate}},
       {"/update_weights_from_disk", {"POST", &Api::update_weights}},
@@ -235,7 +239,7 @@ void Api::handle_route(const Route& route, HttpRequest request, Answer answer) {
   if (draining_) return send_error(*answer, being_shut_down(), route.errors());
   const auto work = std::make_shared<Work>(*this, route, std::move(request), answer);
   // Large bodies wait for each other, also because what is parsed takes several times the memory of its text.
-  const bool is_long = work->http.body.size() > most_brief_bytes;
+  const bool is_long = work->http.body.size() > route.most_brief_bytes;
   if (!work->fits() || !post(work, is_long)) send_error(*answer, cannot_wait(), route.errors());
 }
 

@@ -89,7 +89,8 @@ class Api {
     bool quick = false;         // answered on the calling thread
     bool may_be_empty = false;  // the body
     Dialect dialect = Dialect::openai;
-    bool takes_delete = false;  // too
+    bool takes_delete = false;                                  // too
+    std::size_t most_brief_bytes = minimind::most_brief_bytes;  // a larger body is prepared next to others
 
     std::string methods() const { return method + (takes_delete ? ", DELETE" : ""); }
     ErrorBody errors() const { return errors_of(dialect); }
