@@ -193,7 +193,7 @@ bool compare_trace(const std::string& path, const CheckpointOptions& checkpoint,
   const Trace trace = read_trace(open_input(path));
   if (tokens.given) require_same_tokens(trace, tokens.read());
   std::optional<bool> same_weights;
-  const LLM llm = load_llm(checkpoint, run, [&](const Checkpoint& open) {
+  const LLM llm = load_llm(checkpoint, run, [&](const Checkpoint& open, LLM&) {
     if (!trace.sha256.empty()) same_weights = weights_sha256(open.tensors) == trace.sha256;
   });
   const auto beyond = std::find_if(trace.tokens.begin(), trace.tokens.end(), [&](std::int32_t token) {

@@ -151,7 +151,7 @@ void print_table(const Recording& recording, const Config& config) {
 int run_trace(const TraceOptions& options) {
   check_options(options);
   std::string name, sha256;
-  const LLM llm = load_llm(options.checkpoint, options.run, [&](const Checkpoint& checkpoint) {
+  const LLM llm = load_llm(options.checkpoint, options.run, [&](const Checkpoint& checkpoint, LLM&) {
     name = std::filesystem::path(checkpoint.path).filename().string();
     if (!options.output.empty()) sha256 = weights_sha256(checkpoint.tensors);
   });

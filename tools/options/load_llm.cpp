@@ -51,17 +51,16 @@ void print_template_note(const std::string& source, Family family) {
 }
 
 LLM load_llm(const CheckpointOptions& checkpoint_options, const RunOptions& run,
-             const std::function<void(const Checkpoint&)>& use, const std::function<void(LLM&)>& complete) {
+             const std::function<void(const Checkpoint&, LLM&)>& use) {
   const WeightType type = run.weight_type();
   const Checkpoint checkpoint =
       open_checkpoint(model_path(checkpoint_options.model), checkpoint_options.open_options());
   HugePageArena memory;
   LLM llm = load_llm(checkpoint, {.type = type, .compute = run.compute, .kv_type = run.kv_type, .threads = run.threads},
                      memory);
-  if (use) use(checkpoint);
-  if (complete) complete(llm);
+  if (!run.quiet) print_notes(checkpoint, checkpoint_options.model);
+  if (use) use(checkpoint, llm);
   if (!run.quiet) {
-    print_notes(checkpoint, checkpoint_options.model);
     note(llm.facts());
     print_compute_note(llm.kernels);
     if (!run.kv_type && llm.kv_type != KvType::f32) {
@@ -80,7 +79,8 @@ LLM load_llm(const GenerationArguments& arguments, const TextParts& parts,
   std::future<TokenizerData> tokenizer = read.get_future();
   std::jthread reader;
   if (parts.chat_template || parts.requires_tokenizer) reader = start(read);
-  const auto complete = [&](LLM& llm) {
+  const auto complete = [&](const Checkpoint& checkpoint, LLM& llm) {
+    if (use) use(checkpoint);
     if (arguments.context) llm.positions = *arguments.context;
     if (parts.chat_template) {
       llm.read_text_parts(tokenizer.get(), *parts.chat_template);
@@ -90,7 +90,7 @@ LLM load_llm(const GenerationArguments& arguments, const TextParts& parts,
       llm.tokenizer = optional_tokenizer(arguments.tokenizer, model);
     }
   };
-  LLM llm = load_llm(arguments.checkpoint, arguments.run, use, complete);
+  LLM llm = load_llm(arguments.checkpoint, arguments.run, complete);
   if (parts.chat_template && !arguments.run.quiet) print_template_note(llm.template_source, llm.config.family);
   return llm;
 }

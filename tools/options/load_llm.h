@@ -24,11 +24,10 @@ void print_notes(const Checkpoint& checkpoint, const std::string& given);
 // Prints to stderr where a template is from, as FoundTemplate has it.
 void print_template_note(const std::string& source, Family family);
 
-// Opens and loads the checkpoint of the options, without its tokenizer, and calls, if given, `use` with the open
-// checkpoint, then `complete`. Prints the notes of both to stderr unless the options say quiet.
+// Opens and loads the checkpoint of the options, without its tokenizer. Calls `use`, if given, with both: it may
+// complete the model. Prints the notes and facts to stderr unless the options say quiet.
 LLM load_llm(const CheckpointOptions& checkpoint, const RunOptions& run,
-             const std::function<void(const Checkpoint&)>& use = nullptr,
-             const std::function<void(LLM&)>& complete = nullptr);
+             const std::function<void(const Checkpoint&, LLM&)>& use = nullptr);
 
 // What a command needs for its texts besides the model.
 struct TextParts {

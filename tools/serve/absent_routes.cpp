@@ -61,8 +61,9 @@ constexpr AbsentRoute absent_routes[] = {
 }  // namespace
 
 std::string no_such_route(const std::string& path) {
-  const auto absent =
-      std::ranges::find_if(absent_routes, [&](const AbsentRoute& route) { return path.starts_with(route.start); });
+  const auto absent = std::ranges::find_if(absent_routes, [&](const AbsentRoute& route) {
+    return path.starts_with(route.start) || ("/v1" + path).starts_with(route.start);
+  });
   return fmt::format("there is no route {}{}{}", quote(path), absent == std::end(absent_routes) ? "" : ": ",
                      absent == std::end(absent_routes) ? "" : absent->reason);
 }

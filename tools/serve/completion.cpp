@@ -62,8 +62,9 @@ std::string AnswerChunks::chunk(std::string_view choice, std::string_view member
   return fmt::format("data: {} \"choices\": [{}{}}}]{}{}}}\n\n", head_, choice, members_of_choice, usage_, members);
 }
 
-void AnswerChunks::set_usage(const Usage& usage) {
-  usage_ = fmt::format(R"(, "usage": {})", json_line(usage_json(usage)));
+void AnswerChunks::set_usage(std::size_t prompt_tokens, std::size_t completion_tokens) {
+  usage_ = fmt::format(R"(, "usage": {{"prompt_tokens": {}, "completion_tokens": {}, "total_tokens": {}}})",
+                       prompt_tokens, completion_tokens, prompt_tokens + completion_tokens);
 }
 
 std::string AnswerChunks::begin(std::size_t index, std::string_view members) const {
@@ -190,8 +191,7 @@ void Completion::on_end(std::size_t index, Generated generated, const std::excep
 
 // Gives the next chunks, which are of this text, its usage so far if they are to have it.
 void Completion::count(const Text& text, std::size_t generated) {
-  if (!request_.usage_of_each_chunk) return;
-  chunks_.set_usage({.prompt_tokens = text.task->prompt.size(), .completion_tokens = generated});
+  if (request_.usage_of_each_chunk) chunks_.set_usage(text.task->prompt.size(), generated);
 }
 
 // Starts the stream, and the part of a text in it.

@@ -45,7 +45,7 @@ class AnswerChunks {
   std::string end(std::size_t index, std::string_view finish_reason, std::string_view members) const;
 
   // Sets the usage that the next chunks have; before, it is null with include_usage, and missing without.
-  void set_usage(const Usage& usage);
+  void set_usage(std::size_t prompt_tokens, std::size_t completion_tokens);
 
   // The last chunk of a stream with include_usage.
   std::string usage(const Usage& usage) const;

@@ -215,6 +215,7 @@ TEST_F(ApiTest, RoutesOfOpenAiAreAlsoThereWithoutV1) {
   EXPECT_EQ(get("/models")->json(), get("/v1/models")->json());
   const std::string model = get("/v1/models")->json()["data"][0]["id"];
   EXPECT_EQ(get("/models/" + model)->json()["id"], model);
+  EXPECT_NE(get("/images/generations")->body().find("not images"), std::string::npos);
   EXPECT_EQ(get("/v1/v1/models")->status(), 404);
   EXPECT_EQ(get("/chat")->status(), 404);
 }
@@ -1795,7 +1796,7 @@ class HoldingAnswer : public FakeAnswer {
 const std::string large_text = R"({"content": ")" + std::string(300'000, 'x') + R"("})";
 
 TEST_F(ApiTest, PreparesLargeRequestsNextToOthers) {
-  const std::string only_counted = Json{{"content", std::string(2000, 'x')}}.dump();
+  const std::string only_counted = Json{{"content", std::string(9000, 'x')}}.dump();
   for (const std::string& body : {large_text, only_counted}) {
     const auto holding = std::make_shared<HoldingAnswer>();
     const auto large = post("/tokenize", body, holding);
