@@ -78,7 +78,7 @@ std::vector<Fact> tokenizer_facts(const Tokenizer& tokenizer, const Config& conf
   std::vector<Fact> facts;
   if (const auto misfit = tokenizer_misfit(tokenizer, config)) {
     facts.push_back(
-        Fact("{}: {}; text will be nonsense, so name the model's own tokenizer", tokenizer.source(), *misfit));
+        Fact("{}: {}; text will be nonsense, so name the model's own (--tokenizer)", tokenizer.source(), *misfit));
   }
   if (tokenizer.truncates()) {
     facts.push_back(

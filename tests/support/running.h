@@ -93,10 +93,10 @@ class Running {
     return (std::stod(fields[14 - 3]) + std::stod(fields[15 - 3])) / static_cast<double>(sysconf(_SC_CLK_TCK));
   }
 
-  // Whether the signal does not end the program by itself any more. What is emulated has come so far after a tenth
-  // of a second.
+  // Whether the signal does not end the program by itself any more. What is emulated has come so far after some
+  // hundredths of a second.
   bool catches(int signal) const {
-    if (is_emulated()) return used() >= 0.1;
+    if (is_emulated()) return used() >= 0.03;
     std::ifstream file("/proc/" + std::to_string(child_) + "/status");
     for (std::string line; std::getline(file, line);) {
       if (line.starts_with("SigCgt:")) return (std::stoull(line.substr(7), nullptr, 16) >> (signal - 1) & 1) != 0;

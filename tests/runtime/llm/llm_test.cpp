@@ -66,7 +66,7 @@ TEST(Llm, ItsFactsAreWhatAPersonShouldKnow) {
   ASSERT_EQ(facts.size(), 4u);
   EXPECT_EQ(facts[0], "kept a matrix");
   EXPECT_EQ(facts[1], "a context of 32769 positions exceeds the model's 32768");
-  EXPECT_TRUE(facts[2].starts_with("other: ") && facts[2].ends_with("name the model's own tokenizer")) << facts[2];
+  EXPECT_TRUE(facts[2].starts_with("other: ") && facts[2].ends_with("name the model's own (--tokenizer)")) << facts[2];
   EXPECT_TRUE(facts[3].starts_with("other: truncation is not applied")) << facts[3];
 }
 
