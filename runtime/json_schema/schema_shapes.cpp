@@ -20,7 +20,9 @@ constexpr std::size_t most_nesting = 40;  // of questions whether two schemas ex
 constexpr std::size_t most_shapes = 200'000;
 constexpr std::size_t most_product_states = 4096;  // of a pattern and the lengths next to it
 constexpr std::size_t most_bounded = 16'000'000;   // states and lengths, where the product would be larger
-constexpr std::size_t most_depth = 8'000;  // of alternatives within alternatives, and of references to references
+// Of alternatives within alternatives, and of references to references. Each takes up to a kilobyte of the stack (on
+// ARM), and threads may have as little as 2 MB.
+constexpr std::size_t most_depth = 1'000;
 constexpr std::size_t most_value_steps = 4'000'000;     // of work on a value before the first text
 constexpr std::size_t most_late_value_steps = 500'000;  // likewise, when a text needs it
 constexpr std::size_t question_steps = 100;             // of the question whether two schemas exclude each other

@@ -1,3 +1,4 @@
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <fstream>
@@ -5,6 +6,7 @@
 #include <sstream>
 #include <string>
 
+#include "tests/support/cases.h"
 #include "tests/support/cli.h"
 
 namespace minimind {
@@ -96,6 +98,22 @@ TEST_F(ValidateCli, AStatusOfItsOwnSaysThatATextCannotBeJudged) {
   EXPECT_NE(unsupported.err.find("s.json: #/pattern: the pattern '(?<=a)b'"), std::string::npos) << unsupported.err;
   EXPECT_EQ(run("validate --regex a " + path("missing")).status, 3);
   EXPECT_EQ(run("validate --regex a --grammar " + path("g.gbnf")).status, 2);
+}
+
+// On 64-bit ARM each takes several times as much of the stack as on x86-64, and 8 MB are usual.
+TEST_F(ValidateCli, ReferencesOfAnyDepthNeedLittleStack) {
+  if (is_sanitized) GTEST_SKIP() << "the sanitizers need more stack";
+  for (const char* const link : {R"({"$ref": "#/$defs/n)", R"({"allOf": [{"$ref": "#/$defs/n)"}) {
+    const std::string end = std::string(link).starts_with(R"({"all)") ? R"("}]})" : R"("})";
+    std::string schema = R"({"$ref": "#/$defs/n0", "$defs": {)";
+    constexpr int links = 20'000;
+    for (int i = 0; i < links; ++i) schema += fmt::format(R"("n{}": {}{}{}, )", i, link, i + 1, end);
+    std::ofstream(path("s.json")) << schema + fmt::format(R"("n{}": {{"type": "string"}}}}}})", links);
+    const Outcome outcome =
+        run("validate --json-schema " + path("s.json") + " " + path("s.json"), "ulimit -s 512; exec");
+    EXPECT_EQ(outcome.status, 3) << link;
+    EXPECT_NE(outcome.err.find("over 1000 deep"), std::string::npos) << outcome.err;
+  }
 }
 
 TEST_F(ValidateCli, ARegularExpressionMatchesTheWholeText) {
