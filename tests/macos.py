@@ -77,6 +77,9 @@ class MacosTest(unittest.TestCase):
         self.assertGreater(len(undefined), 50)
         self.assertEqual(undefined - has, set())
 
+    def test_its_threads_have_a_stack_of_a_stated_size(self):
+        self.assertIn(('_pthread_attr_setstacksize', False), self.symbols())
+
     @unittest.skipUnless(IS_LIBRARY, 'is a program')
     def test_its_objects_are_not_destroyed_while_threads_may_call_it(self):
         self.assertNotIn('___cxa_atexit', [name for name, _ in self.symbols()])
