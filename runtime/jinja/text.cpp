@@ -3,6 +3,7 @@
 #include <utf8proc.h>
 
 #include <array>
+#include <cstring>
 #include <utility>
 
 #include "runtime/text/code_points.h"

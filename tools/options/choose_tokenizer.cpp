@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include "runtime/tokenizer/files.h"
-#include "runtime/tokenizer/tokenizer_generation.h"
 #include "tools/options/command_line.h"
 #include "tools/options/help.h"
 #include "tools/options/options.h"

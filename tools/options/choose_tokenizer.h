@@ -5,7 +5,6 @@
 
 #include "runtime/tokenizer/tokenizer.h"
 #include "tools/options/command_options.h"
-#include "weights/model/config.h"
 
 namespace minimind {
 

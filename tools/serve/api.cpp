@@ -205,9 +205,11 @@ class Api::Work {
 
 void Api::handle(HttpRequest request, Answer answer) {
   if (answer_page(request, *answer)) return answers_->add("page", 200);
-  // Clients are given the address with or without /v1.
-  if (routes().contains(route_name("/v1" + request.path))) request.path = "/v1" + request.path;
-  const auto found = routes().find(route_name(request.path));
+  auto found = routes().find(route_name(request.path));
+  if (found == routes().end()) {  // clients are given the address with or without /v1
+    found = routes().find(route_name("/v1" + request.path));
+    if (found != routes().end()) request.path = "/v1" + request.path;
+  }
   if (found == routes().end()) {
     CountedAnswer unrouted(answer, answers_, "other");
     if (find_page_file(request.path)) return reject_method(request, "GET", error_body, unrouted);

@@ -9,6 +9,7 @@
 #include <vector>
 
 #include "runtime/engine/pack.h"
+#include "runtime/engine/thread_team.h"
 #include "tests/support/cases.h"
 #include "tests/support/tables.h"
 #include "weights/tensor/dtype.h"
