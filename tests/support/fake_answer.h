@@ -8,6 +8,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/cases.h"
 #include "tools/http/http.h"
 
 namespace minimind {
@@ -54,14 +55,14 @@ class FakeAnswer : public HttpAnswer {
   }
 
   // Waits for the end. Returns false if it does not come.
-  bool wait(std::chrono::seconds most = std::chrono::seconds(60)) {
+  bool wait(std::chrono::seconds most = longest_wait) {
     std::unique_lock lock(mutex_);
     return changed_.wait_for(lock, most, [this] { return ended_; });
   }
   // Waits for a number of pieces.
   bool wait_for_pieces(std::size_t count) {
     std::unique_lock lock(mutex_);
-    return changed_.wait_for(lock, std::chrono::seconds(60), [&] { return pieces_ >= count; });
+    return changed_.wait_for(lock, longest_wait, [&] { return pieces_ >= count; });
   }
 
   bool has_ended() const {
@@ -96,6 +97,8 @@ class FakeAnswer : public HttpAnswer {
   bool has_done() const { return has_done_; }  // after events()
 
  private:
+  inline static const std::chrono::seconds longest_wait{60 * slowness};
+
   void end() {
     ended_ = true;
     changed_.notify_all();
