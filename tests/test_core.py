@@ -137,6 +137,7 @@ class Errors(unittest.TestCase):
         self.expect_error(2, "unknown option '--lora'", DEMO, "--lora", "a.pth")
         self.expect_error(2, "-n is 'x', expected a number", DEMO, "-n", "x")
         self.expect_error(2, "max_tokens is -1, expected 0 to 1073741824", DEMO, "-n", "-1")
+        self.expect_error(2, "top_k is 1.5, expected a whole one", DEMO, "--top-k", "1.5")
         self.expect_error(2, "--type is 'q4_0', expected f32, f16, bf16 or q8_0", DEMO, "--type", "q4_0")
         self.expect_error(2, "top_p is 2", DEMO, "--top-p", "2")
         self.expect_error(2, "dry_multiplier is over 0", DEMO, "--dry-multiplier", "1", "-p", "a")

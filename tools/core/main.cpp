@@ -87,6 +87,7 @@ void set_number(GenerationParameters& parameters, std::string_view option, std::
   read(option, value, number);
   if (!found->fits(number)) throw ParameterError(name, fmt::format("is {}, expected {}", number, found->range()));
   found->set(parameters, number);
+  if (found->of(parameters) != number) throw ParameterError(name, fmt::format("is {}, expected a whole one", number));
 }
 
 Options parse(std::span<char*> arguments) {
@@ -158,8 +159,7 @@ int run(const Options& options) {
       throw Error(fmt::format("standard output: cannot be written: {}", std::strerror(errno)));
     }
   };
-  const std::atomic<bool> never_interrupted = false;
-  generate(forward, context, &tokenizer, prompt, generation, show, never_interrupted);
+  generate(forward, context, &tokenizer, prompt, generation, show, std::atomic(false));
   return 0;
 }
 
