@@ -188,11 +188,6 @@ TextTask TextModel::task_of(const Request& request, const TextPrompt* prompt, st
     check_tokens(task.prompt, llm_.config.vocab_size);
   });
   const std::size_t positions = request.context.value_or(llm_.positions);
-  if (positions > llm_.positions) {
-    throw RequestError(fmt::format("options.num_ctx is {}, expected at most {}, the context of the server's --ctx-size",
-                                   positions, llm_.positions),
-                       "options.num_ctx");
-  }
   if (task.prompt.empty() || task.prompt.size() >= positions) {
     throw RequestError(fmt::format("the prompt has {} tokens, expected 1 to {}, one fewer than the context holds",
                                    task.prompt.size(), positions - 1),

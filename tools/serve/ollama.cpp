@@ -29,11 +29,19 @@ struct OllamaRequest {
   bool only_loads = false;  // there is nothing to answer
 };
 
-void read_options(const ChatJson& object, Request& request) {
+// Clients ask for a context of their own whatever the model is: as in Ollama, a text has what the model has at most.
+void read_context(const BodyFields& fields, std::size_t positions, Request& request) {
+  request.context = fields.whole("num_ctx", 1, largest_whole);
+  if (request.context <= positions) return;
+  request.context.reset();
+  request.hints.push_back(fmt::format("options.num_ctx over the {} of the server's --ctx-size", positions));
+}
+
+void read_options(const ChatJson& object, std::size_t positions, Request& request) {
   BodyFields fields(object, "options");
   fields.read_parameters(request, Dialect::ollama);
   read_penalty_range(fields, request);  // Ollama penalises the last tokens only, unless it is told otherwise
-  if (const auto context = fields.whole("num_ctx", 1, largest_whole)) request.context = *context;
+  read_context(fields, positions, request);
   require_no_other_sampling(fields);
   // Of the machine, or without effect here: prompts are never cut, and mirostat is off.
   fields.take_hints({"num_keep", "num_batch", "num_gpu", "main_gpu", "num_thread", "numa", "use_mmap", "use_mlock",
@@ -153,7 +161,8 @@ OllamaRequest read_ollama(OllamaRoute route, const ChatJson& object, const Reque
   request.text.chat = true;
   if (request.model.empty()) fail_without_model();
   request.stream = body.flag("stream").value_or(true);
-  if (const ChatJson* const options = body.object("options")) read_options(*options, request.text);
+  if (const ChatJson* const options = body.object("options"))
+    read_options(*options, model.llm().positions, request.text);
   read_format(body, request.text);
   read_think(body, request.text);
   read_logprobs(body, request.text);

@@ -1364,6 +1364,13 @@ TEST_F(ApiTest, NamesFieldsThatChangeNothingOnce) {
                   ->wait());
   EXPECT_EQ(notices.size(), 6u);
   EXPECT_EQ(notices[4], "options.num_gpu");
+
+  const auto longer =
+      post_to(api_with_notices, "/api/generate",
+              R"({"model": "m", "prompt": "a", "stream": false, "options": {"num_ctx": 1000000, "num_predict": 1}})");
+  ASSERT_TRUE(longer->wait());
+  EXPECT_EQ(longer->status(), 200) << longer->body();
+  EXPECT_TRUE(notices.back().starts_with("options.num_ctx over the ")) << notices.back();
 }
 
 TEST_F(ApiTest, NoEndTokenComesBeforeTheLeastTokens) {
@@ -2113,7 +2120,7 @@ TEST_F(ApiTest, ChecksFieldsOfOllamaByTheirNames) {
       {{{"messages", {message}}, {"format", 1}}, "format"},
       {{{"messages", {message}}, {"tools", "f"}}, "tools"},
       {{{"messages", {message}}, {"options", {1}}}, "options"},
-      {{{"messages", {message}}, {"options", {{"num_ctx", 1 << 30}}}}, "options.num_ctx"},
+      {{{"messages", {message}}, {"options", {{"num_ctx", 0}}}}, "options.num_ctx"},
       {{{"messages", {message}}, {"options", {{"num_predict", -3}}}}, "options.num_predict"},
       {{{"messages", {message}}, {"options", {{"seed", 1.5}}}}, "options.seed"},
       {{{"messages", {message}}, {"options", {{"stop", 1}}}}, "options.stop"},

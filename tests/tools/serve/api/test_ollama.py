@@ -80,7 +80,7 @@ class OllamaTest(unittest.TestCase):
     def test_names_what_it_does_not_support(self):
         for fields, name in (({'suffix': 'x'}, 'suffix'), ({'template': 'x'}, 'template'), ({'images': ['aGk=']}, 'images'),
                              ({'options': {'mirostat': 1}}, 'options.mirostat'), ({'options': {'heat': 1}}, 'heat'),
-                             ({'options': {'num_ctx': 1 << 20}}, 'options.num_ctx'), ({'think': 'x'}, 'think'),
+                             ({'think': 'x'}, 'think'),
                              ({'options': {'repeat_penalty': 1.1, 'repeat_last_n': 64}}, 'options.repeat_last_n')):
             error = self.rejected(**fields)
             self.assertEqual(error.status_code, 400)
