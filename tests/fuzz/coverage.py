@@ -18,12 +18,13 @@ README = ROOT / "tests/fuzz/README.md"
 
 READERS = [
     *(f"weights/{room}/*" for room in ("io", "torch", "gguf", "huggingface", "checkpoint", "model")),
-    *(f"runtime/{room}/*" for room in ("text", "tokenizer", "jinja", "grammar", "json_schema")),
+    *(f"runtime/{room}/*" for room in ("text", "tokenizer", "jinja", "grammar", "json_schema", "constraint")),
     *(f"runtime/chat/{name}*" for name in ("session_file", "message_json", "chat_json", "training_conversation",
                                           "answer_parser", "chat_template")),
     "runtime/calibrate/type_plan*", "runtime/inside/trace_*",
     "tools/http/*", "tools/openai/*",
-    *(f"tools/serve/{name}*" for name in ("api", "ollama", "rollout", "request_body", "completion", "model_shelf")),
+    *(f"tools/serve/{name}*" for name in ("api", "ollama", "rollout", "response", "request_body", "completion", "model_shelf",
+                                         "inside")),
     *(f"tools/options/{name}" for name in ("lines.h", "options.cpp", "grammar_options*")),
     "tools/terminal/line_*", "tools/terminal/text_columns*", "tools/chat/input_history*",
     *(f"tools/commands/{name}*" for name in ("npy", "calibration_text", "chosen_types", "scored_texts", "render", "tokenize",
