@@ -19,10 +19,9 @@
 namespace minimind {
 namespace {
 
-// A forked child has no thread of the team that its parent keeps, and would wait for them: the thread that forks ends
-// its team before. Others have no part in the child.
+// A forked child has no thread of the teams that its parent keeps, and would wait for them: they are ended before.
 void end_teams_before_forks() {
-  static const int failed = pthread_atfork(end_team, nullptr, nullptr);
+  static const int failed = pthread_atfork(end_teams, nullptr, nullptr);
   if (failed != 0) throw std::bad_alloc();
 }
 

@@ -4,6 +4,8 @@
 
 #include <algorithm>
 #include <charconv>
+#include <cstdlib>
+#include <memory>
 #include <optional>
 #include <set>
 #include <string>
@@ -12,7 +14,7 @@
 #include <vector>
 
 #include "weights/base/error.h"
-#include "weights/base/held_signals.h"
+#include "weights/base/parallel.h"
 #include "weights/io/text_file.h"
 
 namespace minimind {
@@ -82,16 +84,16 @@ void use_processor(const std::vector<int>& processors, std::size_t index) {
   sched_setaffinity(0, sizeof own, &own);
 }
 
-// The threads that one thread keeps for its calls.
+// Threads that are kept for calls.
 class Team {
  public:
-  Team(std::size_t threads, const std::vector<int>& processors) {
+  Team(std::size_t count, const std::vector<int>* on) : threads(count), processors(on) {
     const HeldSignals held;
     const std::scoped_lock starting(starting_);
     try {
       while (threads_.size() + 1 < threads) {
-        threads_.emplace_back([this, &processors, index = threads_.size() + 1] {
-          use_processor(processors, index);
+        threads_.emplace_back([this, index = threads_.size() + 1] {
+          if (processors) use_processor(*processors, index);
           work(index);
         });
       }
@@ -117,6 +119,9 @@ class Team {
     return barrier.slept();
   }
 
+  const std::size_t threads;                 // requested
+  const std::vector<int>* const processors;  // one for each, if they have been spread
+
  private:
   void work(std::size_t index) {
     { const std::scoped_lock started(starting_); }
@@ -135,12 +140,31 @@ class Team {
   Barrier* barrier_ = nullptr;
 };
 
-struct KeptTeam {
-  std::size_t threads = 0;      // requested
-  std::vector<int> processors;  // one for each, if they have been spread
-  std::optional<Team> team;
-};
-thread_local KeptTeam kept;
+// Between calls, teams belong to no thread: on Windows, a thread that ends cannot wait for the end of others.
+constinit std::atomic<Team*> kept[16];
+thread_local constinit const std::vector<int>* spread_on = nullptr;
+
+// In place of another team, which ends, if there are many.
+void keep(std::unique_ptr<Team> team) {
+  for (std::atomic<Team*>& place : kept) {
+    Team* none = nullptr;
+    if (place.compare_exchange_strong(none, team.get())) return static_cast<void>(team.release());
+  }
+  team.reset(kept[0].exchange(team.release()));
+}
+
+std::unique_ptr<Team> take_team(std::size_t threads) {
+  for (std::atomic<Team*>& place : kept) {
+    std::unique_ptr<Team> team(place.exchange(nullptr));
+    if (team && team->threads == threads && team->processors == spread_on) return team;
+    if (team) keep(std::move(team));
+  }
+  return std::make_unique<Team>(threads, spread_on);
+}
+
+#if !defined(_WIN32)  // where all other threads have ended before, so that nothing can wait for them
+[[maybe_unused]] const int at_exit = std::atexit(end_teams);
+#endif
 
 }  // namespace
 
@@ -166,7 +190,7 @@ void Barrier::wait() noexcept {
 #if defined(__linux__) && !defined(MINIMIND_WITHOUT_FUTEX)  // or see `make test-portable`
 
 void Barrier::end_round(std::uint32_t round) noexcept {
-  round_.store(round + 1, std::memory_order_release);
+  round_.store(round + 1);  // before what notify_all() reads
   round_.notify_all();
 }
 
@@ -221,25 +245,21 @@ std::chrono::nanoseconds call_on_team(std::size_t threads, const TeamCall& call)
     call(0, alone);
     return {};
   }
-  if (kept.threads != threads) {
-    end_team();
-    kept.team.emplace(threads, kept.processors);
-    kept.threads = threads;
-  }
-  return kept.team->run(call);
+  std::unique_ptr<Team> team = take_team(threads);
+  const auto slept = team->run(call);
+  keep(std::move(team));
+  return slept;
 }
 
 void spread_team(std::size_t threads) {
-  const std::vector<int> processors = allowed_processors();
+  static const auto& processors = *new std::vector<int>(allowed_processors());  // for threads that outlive all else
   if (processors.size() != threads) return;
-  end_team();
-  kept.processors = processors;
+  spread_on = &processors;
   use_processor(processors, 0);
 }
 
-void end_team() {
-  kept.team.reset();
-  kept.threads = 0;
+void end_teams() {
+  for (std::atomic<Team*>& place : kept) delete place.exchange(nullptr);
 }
 
 }  // namespace minimind

@@ -8,9 +8,9 @@
 #include <functional>
 #include <mutex>
 #include <span>
+#include <string_view>
 
 #include "runtime/engine/matrix.h"
-#include "runtime/engine/observer.h"
 #include "runtime/engine/profile.h"
 
 namespace minimind {
@@ -74,6 +74,17 @@ class TeamSize {
   Clock::time_point rests_until_{};
 };
 
+// Looks at what forward passes compute.
+class Observer {
+ public:
+  virtual ~Observer() = default;
+
+  // Takes values of a point, which are valid during the call alone. The points of runtime/inside/points.h come in the
+  // order of the equations, each without "model." and the prefix of its layer. Values are rows of the batch from `row`
+  // on; of an FFN, slots; of the norms, RoPE and scores of attention, one row of `head`.
+  virtual void see(std::string_view point, Matrix<const float> values, std::size_t row, std::size_t head) = 0;
+};
+
 // One thread of a running team.
 class Worker {
  public:
@@ -121,8 +132,8 @@ std::chrono::nanoseconds call_on_team(std::size_t threads, const TeamCall& call)
 
 // Runs body(Worker&) on `threads` threads at once; `body` must not throw. The system may give fewer threads than
 // requested, so workers must use their count(). `profiles` has one per thread, or none. Only the calling thread
-// receives signals. The others are kept for its next call, for which they spin for a while, then sleep. Returns
-// Barrier::slept().
+// receives signals. The others are kept for a next call, of any thread, for which they spin for a while, then sleep.
+// Returns Barrier::slept().
 template <class Body>
 std::chrono::nanoseconds run_team(std::size_t threads, Body&& body, std::span<ThreadProfile> profiles = {}) {
   return call_on_team(threads, [&](std::size_t index, Barrier& barrier) {
@@ -145,13 +156,12 @@ void run_team(TeamSize& size, Body&& body, std::span<ThreadProfile> profiles = {
 // its cgroup's CPU quota. At least 1; computed once.
 std::size_t default_threads();
 
-// From now on, the threads that run_team() keeps for this thread have a core each, if `threads` is how many this
-// process may use. The scheduler of the system otherwise tends to wake a thread on the core of the thread that wakes
-// it, where both then wait for each other.
+// From now on, the threads on which run_team() runs what this thread calls have a core each, if `threads` is how many
+// this process may use. The scheduler of the system otherwise tends to wake a thread on the core of the thread that
+// wakes it, where both then wait for each other.
 void spread_team(std::size_t threads);
 
-// Ends the threads that run_team() keeps for its next call on this thread, as before a fork(), after which the child
-// has none of them.
-void end_team();
+// Ends the threads that run_team() keeps for a next call, as before a fork(), after which the child has none of them.
+void end_teams();
 
 }  // namespace minimind

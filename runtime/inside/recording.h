@@ -14,7 +14,7 @@
 #include "runtime/engine/feed_forward.h"
 #include "runtime/engine/kv_cache.h"
 #include "runtime/engine/model.h"
-#include "runtime/engine/observer.h"
+#include "runtime/engine/thread_team.h"
 #include "runtime/inside/points.h"
 #include "runtime/kernels/kernels.h"
 

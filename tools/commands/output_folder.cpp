@@ -9,7 +9,7 @@
 #include <span>
 
 #include "weights/base/error.h"
-#include "weights/base/held_signals.h"
+#include "weights/base/parallel.h"
 #include "weights/io/path.h"
 
 namespace minimind {

@@ -130,15 +130,11 @@ Checkpoint open(const std::string& path) {
   return checkpoint;
 }
 
-Tokenizer tokenizer_of(const std::string& model) {
-  const auto path = find_tokenizer_json(model);
-  if (!path) throw Error(fmt::format("{}: has no tokenizer.json next to it, or in model/ or ../model/", model));
-  return Tokenizer(read_tokenizer_json(*path));
-}
-
 int run(const Options& options) {
   const Checkpoint checkpoint = open(options.model);
-  const Tokenizer tokenizer = tokenizer_of(options.model);
+  const auto path = find_tokenizer_json(options.model);
+  if (!path) throw Error(fmt::format("{}: has no tokenizer.json next to it, or in model/ or ../model/", options.model));
+  const Tokenizer tokenizer(read_tokenizer_json(*path));
   const std::size_t threads = options.threads > 0 ? options.threads : suitable_threads(checkpoint);
   const Model model = load_model(checkpoint, options.type, threads);
   for (const Fact& fallback : model.type_fallbacks) fmt::print(stderr, "{}\n", fallback);

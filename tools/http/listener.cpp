@@ -188,11 +188,11 @@ HttpListener HttpListener::on_socket(const std::string& path) {
   const sockaddr_un address = unix_address(path);
   remove_stale_socket(path, address);
   Descriptor socket(::socket(AF_UNIX, SOCK_STREAM | SOCK_CLOEXEC | SOCK_NONBLOCK, 0));
-  // On Linux the file takes its mode from the socket's.
-  const bool ready = socket.get() >= 0 && fchmod(socket.get(), S_IRUSR | S_IWUSR) == 0 &&
-                     bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0 &&
-                     listen(socket.get(), backlog) == 0;
-  if (!ready) {
+  const mode_t mask = umask(0177);  // only Linux has a mode of the socket itself, which the file would take
+  const bool bound =
+      socket.get() >= 0 && bind(socket.get(), reinterpret_cast<const sockaddr*>(&address), sizeof(address)) == 0;
+  umask(mask);
+  if (!bound || listen(socket.get(), backlog) != 0) {
     throw Error(fmt::format("--socket: cannot listen on {}: {}; expected a path in a folder that can be written to",
                             quote(path), std::strerror(errno)));
   }

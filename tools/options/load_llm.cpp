@@ -12,7 +12,7 @@
 #include "tools/options/config_fields.h"
 #include "tools/terminal/note.h"
 #include "tools/terminal/progress.h"
-#include "weights/base/held_signals.h"
+#include "weights/base/parallel.h"
 
 namespace minimind {
 

@@ -1,5 +1,6 @@
+#include <unistd.h>
+
 #include <chrono>
-#include <cstdlib>
 #include <filesystem>
 #include <memory>
 #include <string>
@@ -190,7 +191,7 @@ void print_addresses(const std::vector<std::string>& addresses, bool quiet) {
 void end_soon() {
   thread_without_signals([] {
     std::this_thread::sleep_for(std::chrono::milliseconds(25));
-    std::_Exit(0);
+    _exit(0);
   }).detach();
 }
 

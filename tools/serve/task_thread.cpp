@@ -4,7 +4,7 @@
 
 #include <utility>
 
-#include "weights/base/held_signals.h"
+#include "weights/base/parallel.h"
 
 namespace minimind {
 

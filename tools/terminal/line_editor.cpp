@@ -9,7 +9,7 @@
 #include <utility>
 
 #include "tools/terminal/terminal.h"
-#include "weights/base/held_signals.h"
+#include "weights/base/parallel.h"
 
 namespace minimind {
 namespace {

@@ -35,9 +35,11 @@ void take_keys(HANDLE console) {
     INPUT_RECORD event;
     if (!ReadConsoleInputW(console, &event, 1, &count)) return;
     if (event.EventType == WINDOW_BUFFER_SIZE_EVENT) deliver(SIGWINCH);
-    if (event.EventType != KEY_EVENT || !event.Event.KeyEvent.bKeyDown) continue;
-    if (const wchar_t unit = event.Event.KeyEvent.uChar.UnicodeChar)
-      typed.append(event.Event.KeyEvent.wRepeatCount, unit);
+    if (event.EventType != KEY_EVENT) continue;
+    const KEY_EVENT_RECORD& key = event.Event.KeyEvent;
+    if (!key.bKeyDown && key.wVirtualKeyCode != VK_MENU)
+      continue;  // Alt and digits, or what no key has: when Alt rises
+    if (const wchar_t unit = key.uChar.UnicodeChar) typed.append(key.wRepeatCount, unit);
   }
 }
 

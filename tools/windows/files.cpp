@@ -120,6 +120,20 @@ bool replace_at_once(const char* from, const std::wstring& to) {
   return file && SetFileInformationByHandle(file.get(), rename_class, &rename, static_cast<DWORD>(memory.size()));
 }
 
+DWORD replace(const char* from, const char* to) {
+  const std::wstring source = wide(from), target = wide(to);
+  if (replace_at_once(from, target) || MoveFileExW(source.c_str(), target.c_str(), MOVEFILE_REPLACE_EXISTING)) {
+    return NO_ERROR;
+  }
+  // Before Windows 10, and in wine, a file that is open can only be moved away first.
+  const DWORD error = GetLastError();
+  const std::wstring old = target + L"." + std::to_wstring(GetCurrentProcessId()) + L".old";
+  if (error != ERROR_ACCESS_DENIED || !MoveFileExW(target.c_str(), old.c_str(), 0)) return error;
+  const bool moved = MoveFileExW(source.c_str(), target.c_str(), 0);
+  moved ? DeleteFileW(old.c_str()) : MoveFileExW(old.c_str(), target.c_str(), 0);
+  return moved ? NO_ERROR : error;
+}
+
 DWORD access_of(int flags) {
   if (flags & O_APPEND) return FILE_APPEND_DATA | FILE_READ_ATTRIBUTES | SYNCHRONIZE;
   switch (flags & O_ACCMODE) {
@@ -175,16 +189,17 @@ int rmdir(const char* path) {
   return RemoveDirectoryW(wide(path).c_str()) ? 0 : fail();
 }
 
+// A program that looks through new files, such as Windows Defender, may have one open for a moment.
 int rename(const char* from, const char* to) {
-  const std::wstring source = wide(from), target = wide(to);
-  if (replace_at_once(from, target) || MoveFileExW(source.c_str(), target.c_str(), MOVEFILE_REPLACE_EXISTING)) return 0;
-  // Before Windows 10, and in wine, a file that is open can only be moved away first.
-  const DWORD error = GetLastError();
-  const std::wstring old = target + L"." + std::to_wstring(GetCurrentProcessId()) + L".old";
-  if (error != ERROR_ACCESS_DENIED || !MoveFileExW(target.c_str(), old.c_str(), 0)) return fail(error);
-  const bool moved = MoveFileExW(source.c_str(), target.c_str(), 0);
-  moved ? DeleteFileW(old.c_str()) : MoveFileExW(old.c_str(), target.c_str(), 0);
-  return moved ? 0 : fail(error);
+  constexpr DWORD longest_wait = 2000;
+  const ULONGLONG start = GetTickCount64();
+  while (true) {
+    const DWORD error = replace(from, to);
+    if (error == NO_ERROR) return 0;
+    const bool may_pass = error == ERROR_ACCESS_DENIED || error == ERROR_SHARING_VIOLATION;
+    if (!may_pass || GetTickCount64() - start > longest_wait) return fail(error);
+    Sleep(20);
+  }
 }
 
 int ftruncate64(int descriptor, off64_t size) {

@@ -49,28 +49,27 @@ std::optional<std::string> replacement(const std::string& name) {
   return std::nullopt;
 }
 
-// UTF-8 in the console, and escape sequences where it knows them. Ends with the program.
-class Console {
- public:
-  Console() : input_(GetConsoleCP()), output_(GetConsoleOutputCP()) {
-    SetConsoleCP(CP_UTF8);
-    SetConsoleOutputCP(CP_UTF8);
-    for (const DWORD stream : {STD_OUTPUT_HANDLE, STD_ERROR_HANDLE}) {
-      DWORD mode = 0;
-      const HANDLE handle = GetStdHandle(stream);
-      if (GetConsoleMode(handle, &mode)) SetConsoleMode(handle, mode | ENABLE_VIRTUAL_TERMINAL_PROCESSING);
-    }
-  }
-  Console(const Console&) = delete;
-  Console& operator=(const Console&) = delete;
-  ~Console() {
-    SetConsoleCP(input_);
-    SetConsoleOutputCP(output_);
-  }
+// The code pages of the console, which are its own again after the program.
+UINT input_page = 0, output_page = 0;
 
- private:
-  UINT input_, output_;
-};
+void restore_console() {
+  if (input_page != 0) SetConsoleCP(input_page);
+  if (output_page != 0) SetConsoleOutputCP(output_page);
+}
+
+// UTF-8 in the console, and escape sequences where it knows them.
+void set_console() {
+  input_page = GetConsoleCP();
+  output_page = GetConsoleOutputCP();
+  SetConsoleCP(CP_UTF8);
+  SetConsoleOutputCP(CP_UTF8);
+  for (const DWORD stream : {STD_OUTPUT_HANDLE, STD_ERROR_HANDLE}) {
+    DWORD mode = 0;
+    const HANDLE handle = GetStdHandle(stream);
+    if (GetConsoleMode(handle, &mode)) SetConsoleMode(handle, mode | ENABLE_VIRTUAL_TERMINAL_PROCESSING);
+  }
+  std::atexit(restore_console);
+}
 
 }  // namespace
 }  // namespace minimind::windows
@@ -81,7 +80,7 @@ int main(int argc, char** argv);
 
 // The arguments as UTF-8. Standard streams are bytes, which std::cin has from read().
 extern "C" int wmain(int argc, wchar_t** argv) {
-  static const Console console;
+  set_console();
   for (const int stream : {STDIN_FILENO, STDOUT_FILENO, STDERR_FILENO}) _setmode(stream, _O_BINARY);
   std::ios::sync_with_stdio(false);
   std::vector<std::string> arguments;
@@ -108,6 +107,12 @@ int gethostname(char* name, std::size_t size) {
   if (!GetComputerNameExW(ComputerNameDnsHostname, text.data(), &units)) return fail();
   name[narrow({text.data(), units}).copy(name, size - 1)] = '\0';
   return 0;
+}
+
+void exit_at_once(int status) {
+  restore_console();
+#undef _exit
+  _exit(status);
 }
 
 uid_t geteuid() {

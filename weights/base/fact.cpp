@@ -19,8 +19,4 @@ std::string Fact::told(std::string_view (*translate)(std::string_view english)) 
   return fmt::vformat({sentence.data(), sentence.size()}, arguments);
 }
 
-std::string Fact::english() const {
-  return told([](std::string_view sentence) { return sentence; });
-}
-
 }  // namespace minimind

@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <atomic>
+#include <csignal>
 #include <cstddef>
 #include <exception>
 #include <system_error>
@@ -9,9 +10,28 @@
 #include <vector>
 
 #include "weights/base/cancel.h"
-#include "weights/base/held_signals.h"
 
 namespace minimind {
+
+// A block on signals: during its lifetime, the creating thread receives none. Threads started meanwhile never receive
+// any, so that a signal for the program always reaches the thread that waits for it.
+class HeldSignals {
+ public:
+  HeldSignals() {
+    sigset_t all;
+    sigfillset(&all);
+    pthread_sigmask(SIG_SETMASK, &all, &before_);
+  }
+  HeldSignals(const HeldSignals&) = delete;
+  HeldSignals& operator=(const HeldSignals&) = delete;
+  ~HeldSignals() { pthread_sigmask(SIG_SETMASK, &before_, nullptr); }
+
+  // The previous signal mask.
+  const sigset_t& before() const { return before_; }
+
+ private:
+  sigset_t before_{};
+};
 
 // Jobs 0 to `count` - 1, which several threads take one by one. The first exception of any cancels the others.
 class SharedJobs {

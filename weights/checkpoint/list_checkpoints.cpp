@@ -53,7 +53,7 @@ std::optional<WrittenFile> written_file(const fs::path& file) {
 // Other programs have files of these suffixes, too.
 bool starts_as_checkpoint(const fs::path& path) {
   try {
-    const auto file = open_input(path.string());
+    const auto file = open_input(path.generic_string());
     return looks_like_gguf(file->start()) || looks_like_pth(file->start()) || looks_like_safetensors(file->start());
   } catch (const Error&) {
     return false;
@@ -82,7 +82,7 @@ void describe_model(ListedCheckpoint& found) {
 }
 
 ListedCheckpoint listed(const fs::path& path) {
-  ListedCheckpoint found{.path = path.string(), .files = written_files(path.string())};
+  ListedCheckpoint found{.path = path.generic_string(), .files = written_files(path.generic_string())};
   for (const fs::path& file : weight_files(path)) {
     const auto written = written_file(file);
     if (!written) continue;
@@ -102,7 +102,7 @@ std::vector<ListedCheckpoint> list_checkpoints(const std::string& folder) {
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(folder, ignored)) {
     const bool is_file = entry.is_regular_file(ignored) && has_suffix_of_a_model(entry.path());
-    const bool is_model_folder = entry.is_directory(ignored) && is_hf_folder(entry.path().string());
+    const bool is_model_folder = entry.is_directory(ignored) && is_hf_folder(entry.path().generic_string());
     if (is_file || is_model_folder) found.push_back(listed(entry.path()));
   }
   std::sort(found.begin(), found.end(), [](const ListedCheckpoint& a, const ListedCheckpoint& b) {
@@ -132,7 +132,7 @@ std::vector<std::string> folders_with_checkpoints(const std::string& folder) {
   for (const auto& entry : fs::directory_iterator(folder, ignored)) {
     if (!entry.is_directory(ignored)) continue;
     const std::vector<fs::path> files = weight_files(entry.path());
-    if (std::any_of(files.begin(), files.end(), starts_as_checkpoint)) found.push_back(entry.path().string());
+    if (std::any_of(files.begin(), files.end(), starts_as_checkpoint)) found.push_back(entry.path().generic_string());
   }
   std::sort(found.begin(), found.end());
   return found;

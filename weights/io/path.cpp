@@ -4,9 +4,12 @@
 #include <sys/stat.h>
 
 #include <cstdlib>
+#include <filesystem>
 
 namespace minimind {
 namespace {
+
+constexpr const char* separators = std::filesystem::path::preferred_separator == '\\' ? "/\\" : "/";
 
 std::string provided_path;
 std::span<const std::byte> provided_bytes;
@@ -50,20 +53,19 @@ bool is_same_file(const std::string& a, const std::string& b) {
 
 std::string join_path(std::string_view folder, std::string_view name) {
   std::string path(folder);
-  if (!path.empty() && !path.ends_with('/')) path += '/';
+  if (!path.empty() && path.find_last_of(separators) != path.size() - 1) path += '/';
   return path.append(name);
 }
 
 std::string parent_path(std::string_view path) {
-  const std::size_t slash = path.find_last_of('/');
+  const std::size_t slash = path.find_last_of(separators);
   if (slash == std::string_view::npos) return "";
-  const std::size_t last = path.find_last_not_of('/', slash);
+  const std::size_t last = path.find_last_not_of(separators, slash);
   return std::string(path.substr(0, last == std::string_view::npos ? 1 : last + 1));
 }
 
 std::string_view path_extension(std::string_view path) {
-  const std::size_t slash = path.find_last_of('/');
-  const std::string_view name = slash == std::string_view::npos ? path : path.substr(slash + 1);
+  const std::string_view name = path.substr(path.find_last_of(separators) + 1);  // all of it if there is none
   const std::size_t dot = name.find_last_of('.');
   return dot == std::string_view::npos || dot == 0 || name == ".." ? std::string_view() : name.substr(dot);
 }

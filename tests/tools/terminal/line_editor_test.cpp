@@ -9,7 +9,7 @@
 #include "tests/support/cases.h"
 #include "tests/support/pseudo_terminal.h"
 #include "tools/terminal/interrupt.h"
-#include "weights/base/held_signals.h"
+#include "weights/base/parallel.h"
 
 namespace minimind {
 namespace {

@@ -1,6 +1,8 @@
 #pragma once
 #include <fcntl.h>
 #include <io.h>
+#include <process.h>
+#include <stdlib.h>
 #include <sys/types.h>
 #include_next <unistd.h>
 
@@ -22,6 +24,9 @@ int fdatasync(int descriptor);
 uid_t geteuid();
 int getppid();
 long sysconf(int name);
+// Leaves the console as it was.
+[[noreturn]] void exit_at_once(int status);
+#define _exit exit_at_once
 // Of "/proc/self/exe" alone.
 ssize_t readlink(const char* path, char* text, std::size_t size);
 #define gethostname posix_gethostname
