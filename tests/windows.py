@@ -47,6 +47,39 @@ int main(int argc, char** argv) {
   return 0;
 }
 '''
+# Has a thread with a team of its own, which must end.
+TEAM_OF_A_THREAD = '''#include <minimind.h>
+#include <stdlib.h>
+#include <windows.h>
+
+static minimind_model* model;
+
+static DWORD WINAPI compute(void* status) {
+  static const int32_t ids[] = {7, 8, 9};
+  minimind_facts facts = {.size = sizeof facts};
+  minimind_get_facts(model, &facts);
+  float* logits = malloc(3 * facts.vocab_size * sizeof *logits);
+  *(minimind_status*)status = minimind_logits(model, ids, 3, logits, 3 * facts.vocab_size, NULL, NULL);
+  free(logits);
+  return 0;
+}
+
+int main(int argc, char** argv) {
+  minimind_error error;
+  minimind_model_options options;
+  minimind_default_model_options(&options, sizeof options);
+  options.threads = 2;
+  if (argc != 2 || minimind_open(argv[1], &options, &model, &error) != MINIMIND_OK) return 2;
+  for (int i = 0; i < 3; ++i) {
+    minimind_status status = MINIMIND_OK;
+    HANDLE thread = CreateThread(NULL, 0, compute, &status, 0, NULL);
+    if (WaitForSingleObject(thread, 30000) != WAIT_OBJECT_0) return 3;
+    if (status != MINIMIND_OK) return 4;
+  }
+  minimind_close(model);
+  return 0;
+}
+'''
 # Starts a program in its console, after it has given that another code page, which must stay.
 OTHER_CODE_PAGE = '''#include <process.h>
 #include <windows.h>
@@ -257,6 +290,20 @@ class WindowsTest(unittest.TestCase):
         self.succeeds('batch', requests, '-o', results, *options)
         self.assertEqual(texts(results), texts(native))
 
+    def test_threads_with_teams_end(self):
+        source = self.folder / 'team_of_a_thread.c'
+        source.write_text(TEAM_OF_A_THREAD)
+        self.assertEqual(run(self.compiled(source), self.poet, program=WINE).returncode, 0)
+
+    def test_a_folder_with_one_checkpoint_has_its_config(self):
+        hub, folder = self.folder / 'hub', self.folder / '一个'
+        self.succeeds('convert', self.poet, hub, '-q')
+        folder.mkdir()
+        (hub / 'model.safetensors').rename(folder / '诗人.safetensors')
+        config = json.loads((hub / 'config.json').read_text())
+        (folder / 'config.json').write_text(json.dumps({**config, 'max_position_embeddings': 4096}))
+        self.assertRegex(self.succeeds('inspect', folder).decode(), r'max_position_embeddings +4096')
+
     def test_threads_that_sleep_are_woken(self):
         """More threads than cores, so that all of them sleep at each barrier."""
         self.same('generate', '-q', '--greedy', '--ignore-eos', '-n', '200', '-t', '8', '-m', self.poet, '-p', '床前明月光，')
@@ -375,6 +422,24 @@ class WindowsTest(unittest.TestCase):
         second = run('serve', '-m', model, '--port', address.rsplit(':', 1)[1])
         self.assertEqual(second.returncode, FAILED)
         self.assertIn('is in use', second.stderr.decode())
+        server.type('\x03')
+        self.assertEqual(server.status(), 0)
+
+
+    def test_serve_answers_after_a_model_was_dropped(self):
+        """Whose thread had a team of its own."""
+        folder = self.folder / 'served'
+        folder.mkdir()
+        self.succeeds('convert', self.poet, folder / 'poet.gguf', '--type', 'q8_0', '-q')
+        server = Terminal('serve', '-m', folder, '-t', '2', '--port', '0')
+        server.wait_for('serving at')
+        address = re.search(r'http://127\.0\.0\.1:\d+', server.text())[0]
+        body = {'model': 'poet', 'prompt': '春', 'stream': False, 'options': {'num_predict': 4}}
+        for change in ({}, {'prompt': '', 'keep_alive': 0}, {}):
+            request = urllib.request.Request(f'{address}/api/generate', json.dumps({**body, **change}).encode(),
+                                             {'Content-Type': 'application/json'})
+            with urllib.request.urlopen(request, timeout=60) as answer:
+                self.assertTrue(json.load(answer)['done'])
         server.type('\x03')
         self.assertEqual(server.status(), 0)
 
