@@ -386,7 +386,8 @@ std::vector<ModelShelf::Listed> ModelShelf::list() {
              .loras = {},
              .context = model.llm().positions,
              .minds_thinking = served->minds_thinking,
-             .bytes = model.facts().bytes}};
+             .bytes = model.facts().bytes,
+             .facts = model.facts()}};
   }
   const std::lock_guard folder_lock(folder_mutex_);
   look_at_folder();
@@ -401,7 +402,8 @@ std::vector<ModelShelf::Listed> ModelShelf::list() {
                       .loras = loras,
                       .context = loaded ? loaded->served->model.llm().positions : 0,
                       .minds_thinking = loaded && loaded->served->minds_thinking,
-                      .bytes = file.bytes});
+                      .bytes = file.bytes,
+                      .facts = loaded ? loaded->served->model.facts() : CheckpointFacts()});
   }
   return models;
 }

@@ -80,6 +80,7 @@ class ModelShelf {
     std::size_t context = 0;         // positions; 0: not loaded yet
     bool minds_thinking = false;     // of one that is loaded: see TextModel
     std::uintmax_t bytes = 0;        // of the weights
+    CheckpointFacts facts{};         // of one that is loaded
   };
   // Returns the models, the newest first, as they are in the folder now.
   std::vector<Listed> list();

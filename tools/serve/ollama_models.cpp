@@ -21,15 +21,6 @@ WallClock::time_point written_at(const ModelShelf::Listed& model, std::time_t st
   return WallClock::from_time_t(model.created > 0 ? static_cast<std::time_t>(model.created) : started);
 }
 
-// Ollama's own client prints the start of the digest, which here tells models and their versions apart.
-ChatJson listed_model(const ModelShelf::Listed& model) {
-  return {{"name", model.name},
-          {"model", model.name},
-          {"size", model.bytes},
-          {"digest", sha256_of(fmt::format("{} {}", model.name, model.created))},
-          {"details", {{"format", ""}, {"family", family_name}}}};
-}
-
 // Returns "63.9M" or "1.2B".
 std::string count_text(std::size_t count) {
   const double millions = 1e-6 * static_cast<double>(count);
@@ -39,6 +30,25 @@ std::string count_text(std::size_t count) {
 std::string upper_case(std::string text) {
   for (char& c : text) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
   return text;
+}
+
+// Clients require every field as a string, also of a model that is not loaded, whose facts are not known.
+ChatJson details_of(const CheckpointFacts& facts) {
+  return {{"parent_model", ""},
+          {"format", facts.format},
+          {"family", family_name},
+          {"families", ChatJson::array({family_name})},
+          {"parameter_size", facts.parameters > 0 ? count_text(facts.parameters) : ""},
+          {"quantization_level", upper_case(facts.type)}};
+}
+
+// Ollama's own client prints the start of the digest, which here tells models and their versions apart.
+ChatJson listed_model(const ModelShelf::Listed& model) {
+  return {{"name", model.name},
+          {"model", model.name},
+          {"size", model.bytes},
+          {"digest", sha256_of(fmt::format("{} {}", model.name, model.created))},
+          {"details", details_of(model.facts)}};
 }
 
 // A line for each parameter, by Ollama's names.
@@ -143,17 +153,10 @@ ChatJson ollama_show(const ChatJson& body, const TextModel& model, const Request
   fields.flag("verbose");
   fields.reject_the_rest();
   if (ollama_model_name(body).empty()) fail_without_model();
-  const CheckpointFacts& facts = model.facts();
   return {{"modelfile", "FROM " + model.names().front()},
           {"parameters", parameter_lines(defaults)},
           {"template", template_text(model)},
-          {"details",
-           {{"parent_model", ""},
-            {"format", facts.format},
-            {"family", family_name},
-            {"families", ChatJson::array({family_name})},
-            {"parameter_size", count_text(facts.parameters)},
-            {"quantization_level", upper_case(facts.type)}}},
+          {"details", details_of(model.facts())},
           {"model_info", model_info(model)},
           {"capabilities", capabilities_of(model)},
           {"modified_at", ollama_time(WallClock::from_time_t(modified))}};

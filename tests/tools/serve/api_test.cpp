@@ -986,6 +986,10 @@ TEST_F(ApiTest, ListsTheModelForOllama) {
   ASSERT_EQ(tags.size(), 1u);
   EXPECT_EQ(tags[0]["name"], "minimind-poet");
   EXPECT_GT(tags[0]["size"], 1'000'000);
+  const Json details = post_and_wait("/api/show", {{"model", "minimind"}})->json()["details"];
+  EXPECT_EQ(details["parent_model"], "");
+  EXPECT_NE(details["parameter_size"], "");
+  for (const char* const path : {"/api/tags", "/api/ps"}) EXPECT_EQ(get(path)->json()["models"][0]["details"], details);
   EXPECT_TRUE(get("/api/version")->json()["version"].is_string());
 }
 
@@ -2275,6 +2279,20 @@ TEST(ModelShelfTest, LoadsTheModelsOfAFolderAsTheyAreAskedFor) {
   const auto answer = complete_with(api, {{"model", "a"}, {"max_tokens", 3}});
   ASSERT_TRUE(answer->wait());
   EXPECT_EQ(answer->json()["model"], "a") << answer->body();
+}
+
+// Clients' parsers fail without any of the strings.
+TEST(ModelShelfTest, AModelThatIsNotLoadedHasAllDetailsForOllama) {
+  const TemporaryFolder folder;
+  ModelShelf shelf(settings_of(folder, {"a.pth", "b.pth"}, one_demo));
+  Api api(shelf, options());
+  const auto listed = get_from(api, "/api/tags");
+  ASSERT_TRUE(listed->wait());
+  ASSERT_EQ(listed->json()["models"].size(), 2u) << listed->body();
+  for (const Json& model : listed->json()["models"]) {
+    EXPECT_EQ(model["details"], Json::parse(R"({"parent_model": "", "format": "", "family": "minimind",
+        "families": ["minimind"], "parameter_size": "", "quantization_level": ""})"));
+  }
 }
 
 TEST(ModelShelfTest, ASingleModelHasNoNameOfACheckpointNextToIt) {
