@@ -33,6 +33,10 @@ namespace {
 
 constexpr std::string_view model_path_prefix = "/v1/models/", response_path_prefix = "/v1/responses/";
 
+// Clients refuse an Ollama that is older than what they need, such as VS Code's Copilot Chat one below 0.6.4: this is
+// the version of Ollama whose API the routes speak, whatever that of this program.
+constexpr std::string_view ollama_api_version = "0.12.6";
+
 // The id in the path of one response.
 std::string response_id_of(const std::string& path) {
   return path.substr(response_path_prefix.size(),
@@ -639,7 +643,7 @@ void Api::ollama_show_model(const ApiRequest& request, const Answer& answer) {
 }
 
 void Api::ollama_version(const ApiRequest&, const Answer& answer) {
-  send_json(*answer, {{"version", MINIMIND_VERSION}});
+  send_json(*answer, {{"version", ollama_api_version}, {"minimind", MINIMIND_VERSION}});
 }
 
 // Returns what has made no progress for too long, in words; empty if nothing.
