@@ -10,6 +10,7 @@
 
 #include "runtime/chat/answer_parser.h"
 #include "runtime/chat/message_json.h"
+#include "tools/openai/answer_body.h"
 #include "tools/openai/body_fields.h"
 #include "tools/openai/tool_choice.h"
 #include "tools/serve/answer_reader.h"
@@ -222,11 +223,14 @@ class OllamaAnswer {
     return line;
   }
 
-  static ChatJson calls_json(const std::vector<ToolCall>& calls) {
+  // The ids differ between answers, too: their results name them in the same conversation.
+  ChatJson calls_json(const std::vector<ToolCall>& calls) {
     ChatJson list = ChatJson::array();
     for (const ToolCall& call : calls) {
-      list.push_back({{"function",
-                       {{"name", call.name},
+      list.push_back({{"id", unique_id("call_")},
+                      {"function",
+                       {{"index", calls_++},
+                        {"name", call.name},
                         {"arguments", parse_chat_json(call.arguments, "arguments", LargeIntegers::rounded)}}}});
     }
     return list.empty() ? ChatJson(nullptr) : list;
@@ -306,6 +310,7 @@ class OllamaAnswer {
   std::shared_ptr<const TextTask> task_;
   std::optional<AnswerReader> reader_;
   bool streaming_ = false;
+  std::size_t calls_ = 0;  // so far
 };
 
 }  // namespace

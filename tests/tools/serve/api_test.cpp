@@ -1983,6 +1983,41 @@ TEST_F(ApiTest, OllamasRoutesRequireAModel) {
   }
 }
 
+// A grammar for all texts makes the model call.
+TEST_F(ApiTest, NumbersTheCallsOfAnAnswerInOllamasWay) {
+  ApiOptions calling = options();
+  calling.defaults.grammar = gbnf_grammar(
+      R"(root ::= call "\n" call
+call ::= "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": 1}}\n</tool_call>")",
+      "grammar");
+  Api own(models, std::move(calling));
+  for (const bool stream : {true, false}) {
+    const Json body{{"model", "minimind"},
+                    {"messages", {from_user}},
+                    {"tools", {{{"type", "function"}, {"function", {{"name", "f"}}}}}},
+                    {"stream", stream},
+                    {"options", {{"num_predict", 200}}}};
+    const auto answer = post_to(own, "/api/chat", body.dump());
+    ASSERT_TRUE(answer->wait());
+    Json calls = Json::array();
+    std::istringstream lines(answer->body());
+    for (std::string line; std::getline(lines, line);) {
+      const Json message = Json::parse(line).value("message", Json::object());
+      for (const Json& call : message.value("tool_calls", Json::array())) calls.push_back(call);
+    }
+    ASSERT_EQ(calls.size(), 2u) << answer->body();
+    for (std::size_t i = 0; i < 2; ++i) {
+      EXPECT_TRUE(calls[i]["id"].get<std::string>().starts_with("call_")) << calls;
+      EXPECT_EQ(calls[i]["function"], (Json{{"index", i}, {"name", "f"}, {"arguments", {{"a", 1}}}}));
+    }
+    EXPECT_NE(calls[0]["id"], calls[1]["id"]);
+    const Json result{{"role", "tool"}, {"tool_call_id", calls[0]["id"]}, {"content", "1"}};
+    const Json called{{"role", "assistant"}, {"content", ""}, {"tool_calls", calls}};
+    const Json next{{"model", "minimind"}, {"messages", {from_user, called, result, result}}, {"stream", false}};
+    EXPECT_EQ(post_and_wait("/api/chat", next)->status(), 200);
+  }
+}
+
 // As Ollama's documented curl sends it.
 TEST_F(ApiTest, TakesBodiesOfOllamaWithoutTheTypeOfJson) {
   for (const HttpHeaders& types : {HttpHeaders{}, {{"content-type", "application/x-www-form-urlencoded"}}}) {
