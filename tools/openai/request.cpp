@@ -246,14 +246,20 @@ void read_ends(const BodyFields& body, Dialect dialect, Request& request) {
   body.fail(least, fmt::format("at most {}, the {}", request.max_tokens, most));
 }
 
-void read_penalty_range(const BodyFields& body, const Request& request) {
+void read_penalty_range(const BodyFields& body, Request& request) {
   const ChatJson* const last = body.find("repeat_last_n");
   if (!last) return;
   if (!last->is_number_integer() || *last < -1) body.fail("repeat_last_n", "a whole number, -1 or more");
-  const SamplingOptions& sampling = request.sampling;
+  SamplingOptions& sampling = request.sampling;
+  if (*last == 0) {  // of no tokens: off, as in llama.cpp and Ollama
+    sampling.repeat_penalty = 1;
+    sampling.presence_penalty = sampling.frequency_penalty = 0;
+  }
   const bool penalizes =
       sampling.repeat_penalty != 1 || sampling.presence_penalty != 0 || sampling.frequency_penalty != 0;
-  if (*last >= 0 && penalizes) body.fail("repeat_last_n", "-1, because penalties are for the whole text");
+  if (*last > 0 && penalizes) {
+    body.fail("repeat_last_n", "-1 or 0, because penalties are for the whole text, or off");
+  }
 }
 
 void require_no_suffix(const BodyFields& body) {

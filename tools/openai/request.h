@@ -101,8 +101,8 @@ inline constexpr auto hint_fields = {"verbosity",
 //
 // Reads ignore_eos, stop_token_ids and the least number of tokens, after max_tokens was read.
 void read_ends(const BodyFields& body, Dialect dialect, Request& request);
-// Checks repeat_last_n: penalties are for the whole text, or there are none.
-void read_penalty_range(const BodyFields& body, const Request& request);
+// Reads repeat_last_n, after the penalties were read: they are for the whole text, or with 0 there are none.
+void read_penalty_range(const BodyFields& body, Request& request);
 // Checks that a text is not to be put before another one.
 void require_no_suffix(const BodyFields& body);
 // Checks that steps of sampling which there are not here are off.

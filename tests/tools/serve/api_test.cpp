@@ -2192,12 +2192,21 @@ TEST_F(ApiTest, PenalizesTheWholeTextForOllama) {
   };
   const Json few{{"num_predict", 1}};
   for (const char* const penalty : {"repeat_penalty", "presence_penalty", "frequency_penalty"}) {
-    for (const auto& [last, expected] : {std::pair{64, 400}, {0, 400}, {-1, 200}}) {
+    for (const auto& [last, expected] : {std::pair{64, 400}, {0, 200}, {-1, 200}}) {
       EXPECT_EQ(status(few | Json{{penalty, 1.5}, {"repeat_last_n", last}}), expected) << penalty << last;
     }
   }
   EXPECT_EQ(status(few | Json{{"repeat_last_n", 64}, {"num_gpu", 99}, {"mirostat", 0}}), 200) << "changes nothing";
   EXPECT_EQ(status(few | Json{{"repeat_last_n", -2}}), 400);
+}
+
+TEST_F(ApiTest, PenaltiesOfNoTokensAreOff) {
+  const Json plain{{"seed", 3}, {"max_tokens", 12}};
+  const Json text = complete(plain)->json()["choices"];
+  for (const char* const penalty : {"repeat_penalty", "presence_penalty", "frequency_penalty"}) {
+    EXPECT_EQ(complete(plain | Json{{penalty, 50}, {"repeat_last_n", 0}})->json()["choices"], text) << penalty;
+    EXPECT_NE(complete(plain | Json{{penalty, 50}, {"repeat_last_n", -1}})->json()["choices"], text) << penalty;
+  }
 }
 
 TEST_F(ApiTest, TakesEveryFormOfAnOllamaRequest) {
