@@ -42,28 +42,38 @@ ToolCall read_call(const ChatJson& value, const std::string& where) {
   const ChatJson* const arguments = fields.find("arguments");
   if (!arguments) return call;
   call.arguments = arguments->is_string() ? arguments->get<std::string>() : json_line(*arguments);
+  if (call.arguments.empty()) call.arguments = "{}";  // as some servers write none
   const std::string place = fields.where() + ".arguments";
   const ChatJson parsed = parse_chat_json(call.arguments, place, LargeIntegers::rounded);
   if (!parsed.is_object()) throw Error(fmt::format("{} is {}, expected a JSON object", place, kind_of(parsed)));
   return call;
 }
 
-// Returns a content that is a string, or a list of {"type": "text", "text": ...}, whose texts become lines.
-std::optional<std::string> read_content(const ChatFields& fields) {
+// Returns the text of a part of a content, which may be marked for a cache as in Anthropic's API. An answer's may be a
+// refusal.
+std::string read_part(const ChatFields& part, bool answers) {
+  const std::string type = part.required_text("type");
+  const bool refuses = answers && type == "refusal";
+  if (type != "text" && !refuses) {
+    throw Error(fmt::format("{}.type is {}, expected \"text\": the model reads text only", part.where(), quote(type)));
+  }
+  const std::string_view key = refuses ? "refusal" : "text";
+  part.allow_only({"type", key, "cache_control"});
+  const ChatJson* const cache = part.find("cache_control");
+  if (cache && !cache->is_object()) part.fail("cache_control", "an object");
+  return part.required_text(key);
+}
+
+// Returns a content that is a string, or a list of parts, whose texts become lines.
+std::optional<std::string> read_content(const ChatFields& fields, bool answers) {
   const ChatJson* const content = fields.find("content");
   if (!content || !content->is_array()) return fields.text("content");
   std::string joined;
   std::size_t index = 0;
   for (const ChatJson& part : *content) {
     const ChatFields of_part(part, fmt::format("{}.content[{}]", fields.where(), index++));
-    const std::string type = of_part.required_text("type");
-    if (type != "text") {
-      throw Error(
-          fmt::format("{}.type is {}, expected \"text\": the model reads text only", of_part.where(), quote(type)));
-    }
-    of_part.allow_only({"type", "text"});
     if (index > 1) joined += '\n';
-    joined += of_part.required_text("text");
+    joined += read_part(of_part, answers);
   }
   if (index == 0) fields.fail("content", "a string or a list of texts that is not empty");
   return joined;
@@ -116,7 +126,7 @@ Message read_message(const ChatJson& value, bool exact, const std::string& where
       message.tool_calls.push_back(read_call(call, fmt::format("{}[{}]", place, message.tool_calls.size())));
     }
   }
-  const auto content = read_content(fields);
+  const auto content = read_content(fields, answers);
   if (!content && message.tool_calls.empty()) fields.required_text("content");
   message.content = content.value_or("");
   return message;

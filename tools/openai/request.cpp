@@ -117,6 +117,7 @@ void read_chat(const BodyFields& body, Request& request, const RequestDefaults& 
   if (!messages->is_array()) body.fail("messages", "a list of messages");
   if (messages->empty()) throw RequestError("messages is empty, expected at least one message", "messages");
   request.messages = about("messages", [&] { return parse_conversation(json_line(*messages), "messages").messages; });
+  take_message_hints(*messages, request.hints);
   read_continuation(body, request);
   ToolChoice choice = read_tools(body);
   request.tools = std::move(choice.tools);
@@ -260,6 +261,15 @@ void read_penalty_range(const BodyFields& body, Request& request) {
   if (*last > 0 && penalizes) {
     body.fail("repeat_last_n", "-1 or 0, because penalties are for the whole text, or off");
   }
+}
+
+void take_message_hints(const ChatJson& messages, std::vector<std::string>& hints) {
+  const auto has_mark = [](const ChatJson& part) { return part.is_object() && part.contains("cache_control"); };
+  const auto has_marked_part = [&](const ChatJson& message) {
+    const auto content = message.find("content");
+    return content != message.end() && content->is_array() && std::ranges::any_of(*content, has_mark);
+  };
+  if (std::ranges::any_of(messages, has_marked_part)) hints.emplace_back("messages.content.cache_control");
 }
 
 void require_no_suffix(const BodyFields& body) {

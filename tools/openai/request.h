@@ -103,6 +103,8 @@ inline constexpr auto hint_fields = {"verbosity",
 void read_ends(const BodyFields& body, Dialect dialect, Request& request);
 // Reads repeat_last_n, after the penalties were read: they are for the whole text, or with 0 there are none.
 void read_penalty_range(const BodyFields& body, Request& request);
+// Adds the hints in the messages of a chat, whose form need not be checked.
+void take_message_hints(const ChatJson& messages, std::vector<std::string>& hints);
 // Checks that a text is not to be put before another one.
 void require_no_suffix(const BodyFields& body);
 // Checks that steps of sampling which there are not here are off.

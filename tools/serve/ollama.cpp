@@ -119,6 +119,7 @@ void read_chat(const BodyFields& body, OllamaRequest& request) {
   if (request.only_loads) return;
   request.text.messages =
       about("messages", [&] { return parse_conversation(json_line(messages), "messages").messages; });
+  take_message_hints(messages, request.text.hints);
   const Message& last = request.text.messages.back();
   request.text.continues = last.role == Role::assistant;
   if (request.text.continues && !last.tool_calls.empty()) {

@@ -17,6 +17,10 @@ ChatJson chat_content(const ChatJson& content, const std::string& where) {
   ChatJson parts = ChatJson::array();
   for (const ChatJson& part : content) {
     const std::string type = text_or_empty(part, "type");
+    if (type == "refusal") {  // of an answer alone, as in a chat
+      parts.push_back({{"type", type}, {"refusal", part.value("refusal", ChatJson())}});
+      continue;
+    }
     if (type != "input_text" && type != "output_text" && type != "text") {
       throw RequestError(fmt::format("{} has a part of type {}, expected input_text or output_text, because the model "
                                      "reads text alone",
@@ -24,6 +28,7 @@ ChatJson chat_content(const ChatJson& content, const std::string& where) {
                          "input");
     }
     parts.push_back({{"type", "text"}, {"text", part.value("text", ChatJson())}});
+    if (part.contains("cache_control")) parts.back()["cache_control"] = part["cache_control"];
   }
   return parts;
 }

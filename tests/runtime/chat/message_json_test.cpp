@@ -92,6 +92,17 @@ TEST(MessageJson, ReadsContentInParts) {
             (std::vector<Message>{{.role = Role::system, .content = "s"}, {.role = Role::user, .content = "a\nb"}}));
 }
 
+TEST(MessageJson, ReadsMarkedTextsRefusalsAndCallsWithEmptyArguments) {
+  const auto read = parse_conversation(
+      R"([{"role": "user", "content": [{"type": "text", "text": "a", "cache_control": {"type": "ephemeral"}}]},
+          {"role": "assistant", "content": [{"type": "text", "text": "b"}, {"type": "refusal", "refusal": "no"}],
+           "tool_calls": [{"function": {"name": "f", "arguments": ""}}]}])",
+      "chat.json");
+  EXPECT_EQ(read.messages[0].content, "a");
+  EXPECT_EQ(read.messages[1].content, "b\nno");
+  EXPECT_EQ(read.messages[1].tool_calls, (std::vector<ToolCall>{{.name = "f", .arguments = "{}"}}));
+}
+
 TEST(MessageJson, ErrorsNameTheInvalidMessage) {
   const auto expect = [](const std::string& json, const std::string& part) {
     const std::string message = error_of_conversation(json);
@@ -110,6 +121,8 @@ TEST(MessageJson, ErrorsNameTheInvalidMessage) {
   expect(R"([{"role": "user"}])", "no \"content\"");
   expect(R"([{"role": "user", "content": [{"type": "text"}]}])", "messages[0].content[0] has no \"text\"");
   expect(R"([{"role": "user", "content": []}])", "messages[0].content is a list");
+  expect(R"([{"role": "user", "content": [{"type": "refusal", "refusal": "no"}]}])", "content[0].type is 'refusal'");
+  expect(R"([{"role": "user", "content": [{"type": "text", "text": "a", "cache_control": 1}]}])", "cache_control is 1");
   expect(R"([{"role": "user", "content": [{"type": "image_url", "image_url": {}}]}])",
          "content[0].type is 'image_url', expected \"text\"");
   expect(R"([{"role": "user", "content": "", "tool_calls": []}])", "'tool_calls'");

@@ -1380,6 +1380,38 @@ TEST_F(ApiTest, NamesFieldsThatChangeNothingOnce) {
   EXPECT_TRUE(notices.back().starts_with("options.num_ctx over the ")) << notices.back();
 }
 
+TEST_F(ApiTest, NamesMarksForACacheOnce) {
+  ApiOptions own = options();
+  std::vector<std::string> notices;
+  own.notice = [&](const std::string& field) { notices.push_back(field); };
+  Api api_with_notices(models, std::move(own));
+  const Json mark{{"type", "ephemeral"}};
+  const auto user = [&](const char* type) {
+    return Json{{"role", "user"}, {"content", {{{"type", type}, {"text", "a"}, {"cache_control", mark}}}}};
+  };
+  for (const auto& [path, body] :
+       {std::pair<const char*, Json>{"/v1/chat/completions", {{"messages", {user("text")}}, {"max_tokens", 1}}},
+        {"/v1/responses", {{"input", {user("input_text")}}, {"max_output_tokens", 1}}},
+        {"/api/chat", {{"model", "m"}, {"messages", {user("text")}}, {"options", {{"num_predict", 1}}}}}}) {
+    const auto answer = post_to(api_with_notices, path, body.dump());
+    ASSERT_TRUE(answer->wait());
+    EXPECT_EQ(answer->status(), 200) << answer->body();
+    EXPECT_EQ(notices, std::vector<std::string>{"messages.content.cache_control"}) << path;
+  }
+}
+
+TEST_F(ApiTest, AResponseGoesOnAfterARefusal) {
+  const auto tokens = [&](const Json& part) {
+    const Json answer{{"role", "assistant"}, {"content", {part}}};
+    const auto counted = post_and_wait("/v1/responses/input_tokens", {{"input", {from_user, answer, from_user}}});
+    EXPECT_EQ(counted->status(), 200) << counted->body();
+    return counted->json()["input_tokens"];
+  };
+  EXPECT_EQ(tokens({{"type", "refusal"}, {"refusal", "no"}}), tokens({{"type", "output_text"}, {"text", "no"}}));
+  const Json refused{{"role", "user"}, {"content", {{{"type", "refusal"}, {"refusal", "no"}}}}};
+  EXPECT_EQ(post_and_wait("/v1/responses", {{"input", {refused}}})->json()["error"]["param"], "input");
+}
+
 TEST_F(ApiTest, NoEndTokenComesBeforeTheLeastTokens) {
   const std::string end = std::to_string(demo_model().llm().end_tokens().front());
   const Json ending{{"logit_bias", {{end, 1000}}}, {"return_token_ids", true}};
