@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <chrono>
 #include <ctime>
 #include <nlohmann/json.hpp>
@@ -15,6 +16,7 @@
 #include "tools/openai/tool_choice.h"
 #include "tools/serve/answer_reader.h"
 #include "tools/serve/ollama_models.h"
+#include "weights/base/text.h"
 
 namespace minimind {
 namespace {
@@ -45,9 +47,10 @@ void read_options(const ChatJson& object, std::size_t positions, Request& reques
   read_context(fields, positions, request);
   require_no_other_sampling(fields);
   // Of the machine, or without effect here: prompts are never cut, and mirostat is off.
-  fields.take_hints({"num_keep", "num_batch", "num_gpu", "main_gpu", "num_thread", "numa", "use_mmap", "use_mlock",
-                     "low_vram", "f16_kv", "logits_all", "vocab_only", "mirostat_tau", "mirostat_eta"},
-                    request.hints);
+  fields.take_hints(
+      {"num_keep", "num_batch", "num_gpu", "main_gpu", "num_thread", "numa", "use_mmap", "use_mlock", "low_vram",
+       "f16_kv", "logits_all", "vocab_only", "mirostat_tau", "mirostat_eta", "draft_num_predict"},
+      request.hints);
   fields.reject_the_rest();
 }
 
@@ -65,8 +68,9 @@ void read_format(const BodyFields& body, Request& request) {
 void read_think(const BodyFields& body, Request& request) {
   const ChatJson* const think = body.find("think");
   if (!think) return;
-  const bool is_level = *think == "low" || *think == "medium" || *think == "high";
-  if (!think->is_boolean() && !is_level) body.fail("think", R"(true, false, "low", "medium" or "high")");
+  const auto levels = {"low", "medium", "high", "max"};
+  const bool is_level = std::ranges::count(levels, *think) > 0;
+  if (!think->is_boolean() && !is_level) body.fail("think", R"(true, false, "low", "medium", "high" or "max")");
   request.think = is_level || *think == true;
 }
 
@@ -88,6 +92,8 @@ ChatJson openai_message(const ChatJson& message, std::size_t number) {
       if (value != "") result["reasoning_content"] = value;
     } else if (key == "tool_name") {
       result["name"] = value;
+    } else if (key == "role" && value.is_string()) {  // Ollama's are in any case
+      result["role"] = lower_case(value.get<std::string>());
     } else {
       result[key] = value;
     }

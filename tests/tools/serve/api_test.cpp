@@ -1366,11 +1366,13 @@ TEST_F(ApiTest, NamesFieldsThatChangeNothingOnce) {
     EXPECT_EQ(answer->status(), 200) << answer->body();
   }
   EXPECT_EQ(notices, (std::vector<std::string>{"verbosity", "cache_prompt", "priority", "guided_decoding_backend"}));
-  EXPECT_TRUE(post_to(api_with_notices, "/api/generate",
-                      R"({"model": "m", "prompt": "", "keep_alive": "5m", "options": {"num_gpu": 1}})")
-                  ->wait());
-  EXPECT_EQ(notices.size(), 6u);
+  EXPECT_TRUE(
+      post_to(api_with_notices, "/api/generate",
+              R"({"model": "m", "prompt": "", "keep_alive": "5m", "options": {"num_gpu": 1, "draft_num_predict": 4}})")
+          ->wait());
+  EXPECT_EQ(notices.size(), 7u);
   EXPECT_EQ(notices[4], "options.num_gpu");
+  EXPECT_EQ(notices[5], "options.draft_num_predict");
 
   const auto longer =
       post_to(api_with_notices, "/api/generate",
@@ -2249,7 +2251,8 @@ TEST_F(ApiTest, TakesEveryFormOfAnOllamaRequest) {
     EXPECT_EQ(answer->status(), 200) << body << answer->body();
     return answer->json();
   };
-  for (const Json& think : {Json(true), Json(false), Json("low"), Json("medium"), Json("high"), Json(nullptr)}) {
+  for (const Json& think :
+       {Json(true), Json(false), Json("low"), Json("medium"), Json("high"), Json("max"), Json(nullptr)}) {
     EXPECT_TRUE(ask("/api/chat", {{"messages", {user}}, {"think", think}})["message"].is_object()) << think;
   }
   for (const Json& nothing : {Json(nullptr), Json::array()}) {
@@ -2258,6 +2261,9 @@ TEST_F(ApiTest, TakesEveryFormOfAnOllamaRequest) {
   const Json call{{"function", {{"name", "f"}, {"arguments", Json::object()}, {"index", 0}}}};
   const Json called{{"role", "assistant"}, {"content", ""}, {"thinking", "t"}, {"tool_calls", {call}}};
   const Json result{{"role", "tool"}, {"tool_name", "f"}, {"content", "1"}};
+  const Json capital{{"role", "User"}, {"content", "a"}};
+  EXPECT_EQ(ask("/api/chat", {{"messages", {capital}}})["prompt_eval_count"],
+            ask("/api/chat", {{"messages", {user}}})["prompt_eval_count"]);
   Json pictured = user;
   pictured["images"] = nullptr;
   Json thoughtless{{"role", "assistant"}, {"content", "b"}, {"thinking", ""}};
