@@ -124,12 +124,12 @@ Api::~Api() {
   brief_tasks_.stop();
 }
 
-const std::map<std::string, Api::Route, std::less<>>& Api::routes() {
+const Api::Routes& Api::routes() {
   // A hundred of them must not delay a first token by 100 ms: a template takes 0.1 ms per KB on a slow machine.
   const auto of_no_text = [](auto handle) {
     return Route{.method = "POST", .handle = handle, .most_brief_bytes = 8 << 10};
   };
-  static const std::map<std::string, Route, std::less<>> routes{
+  static const Routes routes{
       {"/v1/chat/completions", {"POST", &Api::chat_completions}},
       {"/v1/completions", {"POST", &Api::completions}},
       {"/v1/responses", {"POST", &Api::responses}},
@@ -165,6 +165,19 @@ std::string Api::route_name(const std::string& path) {
   if (path.starts_with(model_path_prefix)) return "/v1/models/{model}";
   if (!path.starts_with(std::string(response_path_prefix) + "resp_")) return path;
   return "/v1/responses/{response}" + path.substr(response_path_prefix.size() + response_id_of(path).size());
+}
+
+// Returns the route of a path, whose name the path becomes, or the end of routes(). Clients are given the address with
+// or without /v1, and some end every path with a slash.
+Api::Routes::const_iterator Api::find_route(std::string& path) {
+  const std::string bare = path.size() > 1 && path.ends_with('/') ? path.substr(0, path.size() - 1) : path;
+  for (const std::string& full : {bare, "/v1" + bare}) {
+    const auto found = routes().find(route_name(full));
+    if (found == routes().end()) continue;
+    path = full;
+    return found;
+  }
+  return routes().end();
 }
 
 class Api::Work {
@@ -209,11 +222,7 @@ class Api::Work {
 
 void Api::handle(HttpRequest request, Answer answer) {
   if (answer_page(request, *answer)) return answers_->add("page", 200);
-  auto found = routes().find(route_name(request.path));
-  if (found == routes().end()) {  // clients are given the address with or without /v1
-    found = routes().find(route_name("/v1" + request.path));
-    if (found != routes().end()) request.path = "/v1" + request.path;
-  }
+  const auto found = find_route(request.path);
   if (found == routes().end()) {
     CountedAnswer unrouted(answer, answers_, "other");
     if (find_page_file(request.path)) return reject_method(request, "GET", error_body, unrouted);

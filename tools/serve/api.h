@@ -96,7 +96,9 @@ class Api {
     ErrorBody errors() const { return errors_of(dialect); }
   };
   static ErrorBody errors_of(Dialect dialect) { return dialect == Dialect::ollama ? ollama_error_body : error_body; }
-  static const std::map<std::string, Route, std::less<>>& routes();
+  using Routes = std::map<std::string, Route, std::less<>>;
+  static const Routes& routes();
+  static Routes::const_iterator find_route(std::string& path);
   static std::string route_name(const std::string& path);
 
   // A request from its arrival until it is prepared: until the engine has its texts, or it is answered.

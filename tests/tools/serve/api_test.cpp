@@ -220,6 +220,16 @@ TEST_F(ApiTest, RoutesOfOpenAiAreAlsoThereWithoutV1) {
   EXPECT_EQ(get("/chat")->status(), 404);
 }
 
+TEST_F(ApiTest, ARouteMayEndWithASlash) {
+  for (const std::string path : {"/health", "/v1/models", "/models", "/api/tags", "/v1/models/minimind-poet"}) {
+    EXPECT_EQ(get(path + '/')->json(), get(path)->json()) << path;
+    EXPECT_EQ(get(path + "//")->status(), 404) << path;
+  }
+  EXPECT_EQ(post_and_wait("/v1/completions/", {{"prompt", "a"}, {"max_tokens", 1}})->status(), 200);
+  EXPECT_EQ(get("/")->type(), "text/html; charset=utf-8");
+  for (const char* const path : {"//", "/page.js/", "/v1/"}) EXPECT_EQ(get(path)->status(), 404) << path;
+}
+
 TEST_F(ApiTest, TokenizesAPromptAsVllmDoes) {
   const Json ids = post_and_wait("/tokenize", {{"content", "床前"}})->json();
   const Json of_prompt = post_and_wait("/tokenize", {{"prompt", "床前"}, {"add_special_tokens", false}})->json();
