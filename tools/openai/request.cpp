@@ -56,13 +56,23 @@ void read_prompt_facts(const BodyFields& body, Request& request, const RequestDe
   if (const auto top = body.whole("prompt_logprobs", 0, defaults.most_logprobs)) request.prompt_logprobs = *top;
 }
 
+// Any effort but none is thinking.
+void read_effort(const BodyFields& fields, const char* name, Request& request) {
+  const auto effort = fields.text(name);
+  if (!effort) return;
+  const auto efforts = {"none", "minimal", "low", "medium", "high", "xhigh", "max"};
+  if (std::ranges::count(efforts, *effort) == 0) {
+    fields.fail(name, "none, minimal, low, medium, high, xhigh or max");
+  }
+  request.think = *effort != "none";
+}
+
 void read_thinking(const BodyFields& body, Request& request) {
-  if (const auto effort = body.text("reasoning_effort")) {
-    const auto efforts = {"none", "minimal", "low", "medium", "high", "xhigh", "max"};
-    if (std::ranges::count(efforts, *effort) == 0) {
-      body.fail("reasoning_effort", "none, minimal, low, medium, high, xhigh or max");
-    }
-    request.think = *effort != "none";
+  read_effort(body, "reasoning_effort", request);
+  if (const ChatJson* const reasoning = body.object("reasoning")) {  // as OpenRouter has it
+    const BodyFields fields(*reasoning, "reasoning");
+    read_effort(fields, "effort", request);
+    fields.reject_the_rest();
   }
   for (const char* const name : {"open_thinking", "enable_thinking"}) {
     if (const auto think = body.flag(name)) request.think = think;
@@ -70,7 +80,8 @@ void read_thinking(const BodyFields& body, Request& request) {
   const ChatJson* const settings = body.object("chat_template_kwargs");
   if (!settings) return;
   BodyFields fields(*settings, "chat_template_kwargs");
-  for (const char* const name : {"open_thinking", "enable_thinking"}) {
+  read_effort(fields, "reasoning_effort", request);
+  for (const char* const name : {"open_thinking", "enable_thinking", "thinking"}) {  // the last is DeepSeek's
     if (const auto think = fields.flag(name)) request.think = think;
   }
   fields.reject_the_rest();
@@ -216,6 +227,12 @@ void read_hints(const BodyFields& body, Request& request) {
   if (const auto verbosity = body.text("verbosity")) {
     const auto levels = {"low", "medium", "high"};
     if (std::ranges::count(levels, *verbosity) == 0) body.fail("verbosity", "low, medium or high");
+  }
+  if (const auto form = body.text("reasoning_format")) {  // the names that servers have for reasoning_content
+    const auto forms = {"auto", "deepseek", "parsed"};
+    if (std::ranges::count(forms, *form) == 0) {
+      body.fail("reasoning_format", "auto, deepseek or parsed, because thoughts are in reasoning_content");
+    }
   }
   body.take_hints(hint_fields, request.hints);
 }

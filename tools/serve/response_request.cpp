@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <string_view>
 
 #include "tools/openai/body_fields.h"
@@ -200,6 +201,10 @@ void read_renamed(const BodyFields& body, ChatJson& chat, std::vector<std::strin
   }
 }
 
+// What a response may include of items that none has here.
+constexpr auto of_other_items = {"reasoning.encrypted_content", "web_search_call.action.sources",
+                                 "file_search_call.results"};
+
 void read_logprobs_and_more(const BodyFields& body, ChatJson& chat, std::vector<std::string>& hints) {
   const std::size_t top = body.whole("top_logprobs", 0, most_top_logprobs).value_or(0);
   bool wanted = top > 0;
@@ -208,8 +213,8 @@ void read_logprobs_and_more(const BodyFields& body, ChatJson& chat, std::vector<
     for (const ChatJson& what : *include) {
       if (what == "message.output_text.logprobs") {
         wanted = true;
-      } else if (what == "reasoning.encrypted_content") {
-        hints.emplace_back("include: reasoning.encrypted_content");
+      } else if (std::ranges::count(of_other_items, what) > 0) {
+        hints.push_back("include: " + what.get<std::string>());
       } else {
         body.fail("include", "message.output_text.logprobs, because the server has nothing else to include");
       }

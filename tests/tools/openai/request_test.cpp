@@ -121,6 +121,22 @@ TEST(Request, ALengthOfMinusOneIsNoLimitButTheContext) {
   }
 }
 
+TEST(Request, ThinkingHasTheNamesOfEveryServer) {
+  for (const auto& [fields, thinks] :
+       {std::pair<const char*, bool>{R"({"chat_template_kwargs": {"thinking": false}})", false},
+        {R"({"chat_template_kwargs": {"thinking": true}})", true},
+        {R"({"chat_template_kwargs": {"reasoning_effort": "low"}})", true},
+        {R"({"chat_template_kwargs": {"reasoning_effort": "none"}})", false},
+        {R"({"reasoning": {"effort": "high"}})", true},
+        {R"({"reasoning": {"effort": "none"}})", false}}) {
+    RequestJson body{{"messages", {{{"role", "user"}, {"content", "a"}}}}, {"ttl", 60}, {"reasoning_format", "auto"}};
+    body.update(RequestJson::parse(fields));
+    const Request request = read_request(body, true, defaults());
+    EXPECT_EQ(request.think, thinks) << fields;
+    EXPECT_EQ(request.hints, (std::vector<std::string>{"ttl", "reasoning_format"}));
+  }
+}
+
 TEST(Request, FieldsOfOtherServersAreTakenIfTheyAreOff) {
   for (const bool is_chat : {true, false}) {
     RequestJson off{{"bad_words", RequestJson::array()},

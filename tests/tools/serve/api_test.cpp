@@ -1215,6 +1215,12 @@ TEST_F(ApiTest, NamesTheFieldThatIsWrong) {
       {chat_path, with(R"("modalities": ["audio"])"), "modalities"},
       {chat_path, with(R"("reasoning_effort": "much")"), "reasoning_effort"},
       {chat_path, with(R"("chat_template_kwargs": {"other": 1})"), "chat_template_kwargs.other"},
+      {chat_path, with(R"("chat_template_kwargs": {"thinking": "no"})"), "chat_template_kwargs.thinking"},
+      {chat_path, with(R"("chat_template_kwargs": {"reasoning_effort": "a"})"),
+       "chat_template_kwargs.reasoning_effort"},
+      {chat_path, with(R"("reasoning": {"effort": "much"})"), "reasoning.effort"},
+      {chat_path, with(R"("reasoning": {"max_tokens": 5})"), "reasoning.max_tokens"},
+      {chat_path, with(R"("reasoning_format": "none")"), "reasoning_format"},
       {chat_path, with(R"("grammar": "root ::= (")"), "grammar"},
       {chat_path, with(R"("user": 1)"), "user"},
       {chat_path, with(R"("metadata": {"a": 1})"), "metadata"},
@@ -1254,7 +1260,7 @@ TEST_F(ApiTest, NamesTheFieldThatIsWrong) {
       {"/v1/responses", R"({"input": "a", "text": {"format": {"type": "xml"}}})", "text.format"},
       {"/v1/responses", R"({"input": "a", "text": {"verbosity": "much"}})", "text.verbosity"},
       {"/v1/responses", R"({"input": "a", "reasoning": {"effort": "much"}})", "reasoning.effort"},
-      {"/v1/responses", R"({"input": "a", "include": ["file_search_call.results"]})", "include"},
+      {"/v1/responses", R"({"input": "a", "include": ["code_interpreter_call.outputs"]})", "include"},
       {"/generate", R"({"input_ids": [[7], [99999999]]})", "input_ids"},
       {"/generate", R"({"input_ids": [7], "stream": true})", "stream"},
       {"/update_weights_from_disk", R"({"model_path": ""})", "model_path"},
@@ -1390,6 +1396,22 @@ TEST_F(ApiTest, NamesFieldsThatChangeNothingOnce) {
   ASSERT_TRUE(longer->wait());
   EXPECT_EQ(longer->status(), 200) << longer->body();
   EXPECT_TRUE(notices.back().starts_with("options.num_ctx over the ")) << notices.back();
+}
+
+TEST_F(ApiTest, NamesWhatAResponseCannotIncludeOnce) {
+  ApiOptions own = options();
+  std::vector<std::string> notices;
+  own.notice = [&](const std::string& field) { notices.push_back(field); };
+  Api api_with_notices(models, std::move(own));
+  for (int i = 0; i < 2; ++i) {
+    const auto answer = post_to(
+        api_with_notices, "/v1/responses",
+        R"({"input": "a", "max_output_tokens": 1, "include": ["web_search_call.action.sources", "file_search_call.results"]})");
+    ASSERT_TRUE(answer->wait());
+    EXPECT_EQ(answer->status(), 200) << answer->body();
+  }
+  EXPECT_EQ(notices,
+            (std::vector<std::string>{"include: web_search_call.action.sources", "include: file_search_call.results"}));
 }
 
 TEST_F(ApiTest, NamesMarksForACacheOnce) {
