@@ -56,7 +56,7 @@ class InputReader {
     } else if (type == "reasoning") {
       add_thought(fields);
     } else {
-      fields.fail("type", "message, function_call, function_call_output or reasoning");
+      fields.fail("type", "message, function_call, function_call_output, reasoning or item_reference");
     }
     fields.reject_the_rest();
   }
@@ -115,15 +115,53 @@ ChatJson items_before(const BodyFields& body, const ResponseStore& store) {
   return items;
 }
 
+// A conversation of too many bytes.
+RequestError too_long(std::size_t bytes, std::size_t most, const std::string& param) {
+  return {fmt::format("the conversation has {} bytes, expected at most {}, the limit of the server's --max-text; start "
+                      "a new one",
+                      bytes, most),
+          param, "text_too_large"};
+}
+
+// Finds the items that an input refers to. The same one may be named many times, so that all together are limited.
+class References {
+ public:
+  References(const ResponseStore& store, std::size_t most_text) : store_(store), most_text_(most_text) {}
+
+  ChatJson item_of(const ChatJson& reference, std::size_t index) {
+    const BodyFields fields(reference, fmt::format("input[{}]", index));
+    fields.text("type");
+    const std::string id = fields.required_text("id");
+    fields.reject_the_rest();
+    const auto text = store_.find_item(id);
+    if (!text) {
+      fields.fail("id", "an item of the output of a response that the server has; send the item itself");
+    }
+    bytes_ += text->size();
+    if (bytes_ > most_text_) throw too_long(bytes_, most_text_, "input");
+    if (bytes_ > most_brief_bytes) begin_long_work();
+    return parse_chat_json(*text, "the stored item");
+  }
+
+ private:
+  const ResponseStore& store_;
+  const std::size_t most_text_;
+  std::size_t bytes_ = 0;  // of the items so far
+};
+
 // Returns the messages of `items` and of the input, which it adds to them.
-ChatJson read_input(const BodyFields& body, std::size_t most_text, ChatJson& items) {
+ChatJson read_input(const BodyFields& body, const ResponseStore& store, std::size_t most_text, ChatJson& items) {
   const ChatJson* const input = body.find("input");
   if (!input) throw RequestError("input is missing, expected a string or items", "input", "missing_required_parameter");
   const std::size_t before = items.size();
   if (input->is_string()) {
     items.push_back({{"role", "user"}, {"content", *input}});
   } else if (input->is_array()) {
-    items.insert(items.end(), input->begin(), input->end());
+    References references(store, most_text);
+    for (const ChatJson& item : *input) {
+      const bool refers = text_or_empty(item, "type") == "item_reference";
+      items.push_back(refers ? references.item_of(item, items.size() - before) : item);
+    }
   } else {
     body.fail("input", "a string or a list of items");
   }
@@ -131,10 +169,7 @@ ChatJson read_input(const BodyFields& body, std::size_t most_text, ChatJson& ite
   InputReader reader(messages);
   for (std::size_t i = 0; i < items.size(); ++i) reader.add(items[i], i < before ? i : i - before);
   if (const std::size_t bytes = json_line(messages).size(); bytes > most_text) {
-    throw RequestError(fmt::format("the conversation has {} bytes, expected at most {}, the limit of the server's "
-                                   "--max-text; start a new one",
-                                   bytes, most_text),
-                       "previous_response_id", "text_too_large");
+    throw too_long(bytes, most_text, "previous_response_id");
   }
   return messages;
 }
@@ -289,6 +324,7 @@ ResponseStore::Responses::const_iterator ResponseStore::place_of(const std::stri
 void ResponseStore::drop(const std::string& id) {
   const auto found = responses_.find(id);
   bytes_ -= found->second.bytes();
+  for (const auto& [item, text] : found->second.output) owners_.erase(item);
   responses_.erase(found);
 }
 
@@ -296,6 +332,7 @@ void ResponseStore::add(const std::string& id, StoredResponse response) {
   const std::lock_guard lock(mutex_);
   bytes_ += response.bytes();
   ids_.push_back(id);
+  for (const auto& [item, text] : response.output) owners_.emplace(item, id);
   responses_.emplace(id, std::move(response));
   while (ids_.size() > most_responses || bytes_ > most_bytes) {
     drop(ids_.front());
@@ -306,6 +343,13 @@ void ResponseStore::add(const std::string& id, StoredResponse response) {
 StoredResponse ResponseStore::find(const std::string& id, const std::string& field) const {
   const std::lock_guard lock(mutex_);
   return place_of(id, field)->second;
+}
+
+std::optional<std::string> ResponseStore::find_item(const std::string& id) const {
+  const std::lock_guard lock(mutex_);
+  const auto owner = owners_.find(id);
+  if (owner == owners_.end()) return std::nullopt;
+  return responses_.at(owner->second).output.at(id);
 }
 
 void ResponseStore::remove(const std::string& id) {
@@ -319,7 +363,7 @@ ResponseRequest read_response_request(const ChatJson& object, const RequestDefau
   const BodyFields body(object);
   ResponseRequest request;
   ChatJson items = items_before(body, store);
-  const ChatJson messages = read_input(body, most_text, items);
+  const ChatJson messages = read_input(body, store, most_text, items);
   request.input = json_line(items);
   request.stream = body.flag("stream").value_or(false);
   request.stores = body.flag("store").value_or(true);

@@ -5,6 +5,7 @@
 #include <map>
 #include <mutex>
 #include <nlohmann/json.hpp>
+#include <optional>
 #include <string>
 
 #include "runtime/chat/chat_json.h"
@@ -16,8 +17,13 @@ namespace minimind {
 // A response that is kept, as JSON: itself, and the items of its input with all before them.
 struct StoredResponse {
   std::string response, input;
+  std::map<std::string, std::string> output{};  // its items by their ids
 
-  std::size_t bytes() const { return response.size() + input.size(); }
+  std::size_t bytes() const {
+    std::size_t bytes = response.size() + input.size();
+    for (const auto& [id, item] : output) bytes += 2 * id.size() + item.size();  // the store has each id, too
+    return bytes;
+  }
 };
 
 // The responses that an id stands for, in memory: the latest ones within the limits. Any thread.
@@ -30,6 +36,9 @@ class ResponseStore {
   // Returns the response. Throws RequestError about the field if it is not there, or not any more.
   StoredResponse find(const std::string& id, const std::string& field) const;
 
+  // Returns an item of the output of one of them, as JSON; std::nullopt if none has it.
+  std::optional<std::string> find_item(const std::string& id) const;
+
   // Drops it; throws as find() does.
   void remove(const std::string& id);
 
@@ -38,9 +47,10 @@ class ResponseStore {
   Responses::const_iterator place_of(const std::string& id, const std::string& field) const;
   void drop(const std::string& id);
 
-  mutable std::mutex mutex_;     // guards all below
-  Responses responses_;          // by ids
-  std::deque<std::string> ids_;  // the oldest first
+  mutable std::mutex mutex_;                   // guards all below
+  Responses responses_;                        // by ids
+  std::deque<std::string> ids_;                // the oldest first
+  std::map<std::string, std::string> owners_;  // ids of responses by those of the items of their output
   std::size_t bytes_ = 0;
 };
 

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <ctime>
+#include <map>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
@@ -104,10 +105,17 @@ class ResponseAnswer {
     items_.finish(is_cut, reader_->has_cut_call());
     ChatJson whole = response(is_cut ? "incomplete" : "completed", usage_of(generated));
     if (is_cut) whole["incomplete_details"] = {{"reason", "max_output_tokens"}};
-    if (request_.stores) store_->add(id_, {json_line(whole), request_.input});
+    if (request_.stores) store_->add(id_, {json_line(whole), request_.input, output_items()});
     if (!request_.stream) return answer_->send(200, json_type, json_line(whole));
     emit({{"type", is_cut ? "response.incomplete" : "response.completed"}, {"response", std::move(whole)}});
     answer_->finish();
+  }
+
+  // The items by their ids, as JSON.
+  std::map<std::string, std::string> output_items() const {
+    std::map<std::string, std::string> texts;
+    for (const ChatJson& item : items_.items()) texts.emplace(item["id"], json_line(item));
+    return texts;
   }
 
   ChatJson usage_of(const Generated& generated) const {

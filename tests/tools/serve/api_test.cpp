@@ -808,6 +808,11 @@ TEST(ResponsesTest, AResponseContinuesAnother) {
   EXPECT_EQ(second["usage"]["input_tokens"], expected["usage"]["prompt_tokens"]) << "without the instructions";
   EXPECT_GT(second["usage"]["input_tokens"].get<int>(), first["usage"]["output_tokens"].get<int>());
   EXPECT_EQ(second["previous_response_id"], first["id"]);
+  const Json asked{{"role", "user"}, {"content", "江上"}}, again{{"role", "user"}, {"content", "再来"}};
+  const Json reference{{"type", "item_reference"}, {"id", first["output"][0]["id"]}};
+  const Json referring = ask("/v1/responses", {{"input", {asked, reference, again}}, {"seed", 4}});
+  EXPECT_EQ(referring["output"][0]["content"][0]["text"], second["output"][0]["content"][0]["text"]);
+  EXPECT_EQ(referring["usage"]["input_tokens"], second["usage"]["input_tokens"]);
   const Json third = ask("/v1/responses", {{"input", "a"}, {"previous_response_id", second["id"]}});
   EXPECT_GT(third["usage"]["input_tokens"].get<int>(), second["usage"]["total_tokens"].get<int>());
   const Json same = ask("/v1/responses", {{"input", messages}, {"seed", 4}, {"store", false}});
@@ -916,6 +921,49 @@ TEST(ResponseStoreTest, KeepsTheLatestConversations) {
   EXPECT_TRUE(has("0"));
   store.add("too large", {"", std::string(ResponseStore::most_bytes + 1, 'a')});
   EXPECT_FALSE(has("too large"));
+}
+
+TEST(ResponseStoreTest, KeepsTheItemsOfItsResponses) {
+  ResponseStore store;
+  store.add("a", {"", "", {{"msg_1", "1"}, {"msg_2", "2"}}});
+  EXPECT_EQ(store.find_item("msg_2"), "2");
+  EXPECT_EQ(store.find_item("msg_3"), std::nullopt);
+  store.remove("a");
+  EXPECT_EQ(store.find_item("msg_2"), std::nullopt);
+  const std::string large(ResponseStore::most_bytes / 8 * 3, 'a');
+  for (const char* const id : {"b", "c", "d"}) store.add(id, {"", "", {{std::string("msg_") + id, large}}});
+  EXPECT_EQ(store.find_item("msg_b"), std::nullopt) << "items take room, too";
+  EXPECT_EQ(store.find_item("msg_c"), large);
+}
+
+TEST(ResponseStoreTest, ReferencesTogetherAreLimited) {
+  ResponseStore store;
+  const Json item{{"type", "message"}, {"role", "assistant"}, {"content", std::string(most_brief_bytes, 'a')}};
+  store.add("resp_a", {R"({"output": []})", "[]", {{"msg_a", item.dump()}}});
+  Json body{{"input", {{{"role", "user"}, {"content", "b"}}}}};
+  const auto read = [&] { return read_response_request(body, {}, store, 3 * most_brief_bytes).input.size(); };
+  const auto param_of = [&] {
+    try {
+      return std::to_string(read());
+    } catch (const RequestError& error) {
+      return error.param() + ' ' + std::to_string(error.status());
+    }
+  };
+  const auto add = [&](const Json& more) { body["input"].push_back(more); };
+  const Json reference{{"type", "item_reference"}, {"id", "msg_a"}}, user{{"role", "user"}, {"content", "c"}};
+  for (int i = 0; i < 2; ++i) {
+    add(reference);
+    add(user);
+  }
+  EXPECT_GT(read(), 2 * most_brief_bytes);
+  {
+    const BriefWork brief;
+    EXPECT_THROW(read(), LongWork);
+  }
+  add({{"type", "item_reference"}, {"id", "msg_b"}});
+  EXPECT_EQ(param_of(), "input[5].id 400");
+  body["input"][5] = reference;
+  EXPECT_EQ(param_of(), "input 413");
 }
 
 TEST(ResponseStoreTest, ALargeConversationIsContinuedByLongWork) {
