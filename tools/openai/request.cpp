@@ -88,9 +88,11 @@ void read_thinking(const BodyFields& body, Request& request) {
 }
 
 // continue_final_message and add_generation_prompt, as vLLM has them.
-void read_continuation(const BodyFields& body, Request& request) {
+void read_continuation(const BodyFields& body, Request& request, bool only_prompt) {
   request.continues = body.flag("continue_final_message").value_or(false);
   const bool new_answer = body.flag("add_generation_prompt").value_or(!request.continues);
+  request.starts_answer = new_answer || request.continues || !only_prompt;
+  if (!request.starts_answer) return;
   if (new_answer == request.continues) {
     const char* const param = request.continues ? "continue_final_message" : "add_generation_prompt";
     throw RequestError("an answer is either new or continued: expected continue_final_message or add_generation_prompt",
@@ -129,7 +131,7 @@ void read_chat(const BodyFields& body, Request& request, const RequestDefaults& 
   if (messages->empty()) throw RequestError("messages is empty, expected at least one message", "messages");
   request.messages = about("messages", [&] { return parse_conversation(json_line(*messages), "messages").messages; });
   take_message_hints(*messages, request.hints);
-  read_continuation(body, request);
+  read_continuation(body, request, defaults.only_prompt);
   ToolChoice choice = read_tools(body);
   request.tools = std::move(choice.tools);
   request.calls = choice.rule;

@@ -30,6 +30,7 @@ struct RequestDefaults {
   bool plain_content = false;                     // of every chat
   std::size_t most_logprobs = most_top_logprobs;  // alternatives to a token
   bool trusts_templates = false;                  // chats may have chat templates
+  bool only_prompt = false;                       // is wanted: a chat may end without the start of an answer
 };
 
 // A prompt of a completion.
@@ -48,6 +49,7 @@ struct Request : GenerationParameters {
   std::string only_function{};                    // of a chat: that forced calls are of; empty if there are several
   std::shared_ptr<const Grammar> call_grammar{};  // of calls that are not forced; null: none
   bool continues = false;                         // of a chat: the last message, an answer, is to be continued
+  bool starts_answer = true;                      // of a chat: its prompt ends with the start of an answer
   std::optional<bool> think{};                    // of a chat
   bool plain_content = false;                     // of a chat: see ConversationOptions
   std::string chat_template{};                    // of a chat: Jinja source; empty: that of the model

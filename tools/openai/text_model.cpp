@@ -112,7 +112,7 @@ MarkedText TextModel::chat_prompt(const Request& request, std::time_t now) const
         about("chat_template", [&] { return llm_.chat_template->with_source(request.chat_template, "chat_template"); });
   }
   const ChatTemplate& chat_template = own ? *own : *llm_.chat_template;
-  if (!request.continues) return render_prompt(chat_template, settings, request.messages, true);
+  if (!request.continues) return render_prompt(chat_template, settings, request.messages, request.starts_answer);
   const Message& answer = request.messages.back();
   settings.think = answer.reasoning.has_value();
   MarkedText prompt =

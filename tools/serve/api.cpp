@@ -95,6 +95,10 @@ void reject_method(const HttpRequest& request, const std::string& expected, Erro
   answer.send(error.status(), json_type, errors(error), {{"Allow", methods + ", OPTIONS"}});
 }
 
+MarkedText prompt_of(const TextModel& model, const Request& chat) {
+  return about("messages", [&] { return model.chat_prompt(chat, std::time(nullptr)); });
+}
+
 void send_json(HttpAnswer& answer, const ChatJson& json) {
   answer.send(200, json_type, json_line(json));
 }
@@ -466,22 +470,45 @@ void Api::one_model(const ApiRequest& request, const Answer& answer) {
                      "model_not_found");
 }
 
-// As llama.cpp's server has it, and as vLLM's has it for a prompt.
+// Reads a chat that is not to be answered.
+Request Api::prompt_request(const ChatJson& body) const {
+  RequestDefaults defaults = defaults_for(body);
+  defaults.only_prompt = true;
+  return read_request(body, true, defaults);
+}
+
+// The tokens of a text as llama.cpp's server has them, and as vLLM's has them for a prompt or messages.
+std::vector<std::int32_t> Api::tokens_of(const TextModel& model, const ChatJson& body) const {
+  const Tokenizer& tokenizer = model.tokenizer();
+  BodyFields fields(body);
+  if (fields.find("messages")) {
+    ChatJson chat = body;
+    chat.erase("with_pieces");
+    const Request asked = prompt_request(chat);
+    const MarkedText text = prompt_of(model, asked);
+    return tokenizer.encode_with_special(text.bytes, asked.plain_content ? text.marks : TextMarks());
+  }
+  for (const char* const name : {"model", "with_pieces"}) fields.find(name);
+  const auto prompt = fields.text("prompt"), content = prompt ? prompt : fields.text("content");
+  if (!content) throw RequestError("content is missing, expected a string", "content", "missing_required_parameter");
+  const bool adds = fields.flag(prompt ? "add_special_tokens" : "add_special").value_or(prompt.has_value());
+  const bool parses = prompt ? adds : fields.flag("parse_special").value_or(adds);
+  if (adds && !parses) fields.fail("parse_special", "true, because add_special takes control tokens of the text, too");
+  fields.reject_the_rest();
+  return parses ? tokenizer.encode_with_special(*content) : tokenizer.encode(*content);
+}
+
 void Api::tokenize(const ApiRequest& request, const Answer& answer) {
   const std::shared_ptr<ServedModel> served = model_of(request.body, answer);
   const TextModel& model = served->model;
+  const Tokenizer& tokenizer = model.tokenizer();
   BodyFields fields(request.body);
   fields.text("model");
-  const auto prompt = fields.text("prompt"), content = prompt ? prompt : fields.text("content");
-  if (!content) throw RequestError("content is missing, expected a string", "content", "missing_required_parameter");
-  const bool special = fields.flag(prompt ? "add_special_tokens" : "add_special").value_or(prompt.has_value());
   const bool pieces = fields.flag("with_pieces").value_or(false);
-  fields.reject_the_rest();
-  const Tokenizer& tokenizer = model.tokenizer();
+  const auto ids = tokens_of(model, request.body);
   // As text, because a value for each of a million tokens takes ten times as long as encoding them.
   std::vector<std::string> written(tokenizer.vocab_size());
   std::string json = R"({"tokens": [)";
-  const auto ids = special ? tokenizer.encode_with_special(*content) : tokenizer.encode(*content);
   for (const std::int32_t id : ids) {
     std::string& text = written[static_cast<std::size_t>(id)];
     if (text.empty()) text = pieces ? json_line(piece_json(tokenizer, id)) : std::to_string(id);
@@ -520,9 +547,7 @@ void Api::detokenize(const ApiRequest& request, const Answer& answer) {
 // Takes the body of a chat completion.
 void Api::apply_template(const ApiRequest& request, const Answer& answer) {
   const std::shared_ptr<ServedModel> served = model_of(request.body, answer);
-  const TextModel& model = served->model;
-  const Request chat = read_request(request.body, true, defaults_for(request.body));
-  about("messages", [&] { send_json(*answer, {{"prompt", model.chat_prompt(chat, std::time(nullptr)).bytes}}); });
+  send_json(*answer, {{"prompt", prompt_of(served->model, prompt_request(request.body)).bytes}});
 }
 
 // Runs on the thread for what takes long, one request at a time and behind the engine: texts that run go on meanwhile.

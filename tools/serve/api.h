@@ -119,6 +119,8 @@ class Api {
   void response_input(const ApiRequest& request, const Answer& answer);
   void cancel_response(const ApiRequest& request, const Answer& answer);
   void list_models(const ApiRequest& request, const Answer& answer);
+  Request prompt_request(const ChatJson& body) const;
+  std::vector<std::int32_t> tokens_of(const TextModel& model, const ChatJson& body) const;
   void tokenize(const ApiRequest& request, const Answer& answer);
   void detokenize(const ApiRequest& request, const Answer& answer);
   void apply_template(const ApiRequest& request, const Answer& answer);

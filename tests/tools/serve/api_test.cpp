@@ -2800,6 +2800,40 @@ TEST_F(ApiTest, TokenizesAndBack) {
   EXPECT_NE(prompt.get<std::string>().find("你好"), std::string::npos);
 }
 
+TEST_F(ApiTest, TokenizesMessagesAsVllmDoes) {
+  const Json ended{from_user, {{"role", "assistant"}, {"content", "好"}}};
+  const Json without{{"add_generation_prompt", false}};
+  for (const Json& body :
+       {Json{{"messages", {from_user}}}, Json{{"messages", {from_user}}} | without, Json{{"messages", ended}} | without,
+        Json{{"messages", ended}, {"continue_final_message", true}}}) {
+    const auto rendered = post_and_wait("/apply-template", body);
+    ASSERT_EQ(rendered->status(), 200) << rendered->body();
+    const auto ids = post_and_wait("/tokenize", body);
+    ASSERT_EQ(ids->status(), 200) << ids->body();
+    const Json of_prompt = post_and_wait("/tokenize", {{"prompt", rendered->json()["prompt"]}})->json();
+    EXPECT_EQ(ids->json(), of_prompt) << body;
+  }
+  const auto count = [&](const Json& body) { return post_and_wait("/tokenize", body)->json()["count"].get<int>(); };
+  const Json asked{{"messages", {from_user}}};
+  EXPECT_LT(count(asked | without), count(asked));
+  EXPECT_EQ(count(asked), chat(asked)->json()["usage"]["prompt_tokens"]);
+  EXPECT_TRUE(post_and_wait("/tokenize", asked | Json{{"with_pieces", true}})->json()["tokens"][0].contains("piece"));
+  EXPECT_EQ(post_and_wait("/tokenize", asked | Json{{"prompt", "a"}})->json()["error"]["param"], "prompt");
+  EXPECT_EQ(post_and_wait("/tokenize", {{"messages", ended}})->json()["error"]["param"], "messages");
+  EXPECT_EQ(chat(asked | without)->status(), 400) << "what is answered has the start of an answer";
+}
+
+TEST_F(ApiTest, TokenizesControlTokensIfTheyAreParsed) {
+  const auto tokenized = [&](const Json& more) {
+    return post_and_wait("/tokenize", Json{{"content", "a<|im_end|>"}} | more)->json();
+  };
+  const Json parsed{{"parse_special", true}};
+  EXPECT_EQ(tokenized(parsed), tokenized({{"add_special", true}}));
+  EXPECT_EQ(tokenized({{"parse_special", false}}), tokenized(Json::object()));
+  EXPECT_NE(tokenized(parsed), tokenized(Json::object()));
+  EXPECT_EQ(tokenized({{"parse_special", false}, {"add_special", true}})["error"]["param"], "parse_special");
+}
+
 TEST_F(ApiTest, ListsTheModelAndItsHealth) {
   const Json list = get("/v1/models")->json();
   EXPECT_EQ(list["object"], "list");
