@@ -297,7 +297,7 @@ class WindowsTest(unittest.TestCase):
 
     def test_a_folder_with_one_checkpoint_has_its_config(self):
         hub, folder = self.folder / 'hub', self.folder / '一个'
-        self.succeeds('convert', self.poet, hub, '-q')
+        self.succeeds('convert', self.poet, f'{hub}/', '-q')
         folder.mkdir()
         (hub / 'model.safetensors').rename(folder / '诗人.safetensors')
         config = json.loads((hub / 'config.json').read_text())
