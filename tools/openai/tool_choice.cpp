@@ -115,16 +115,17 @@ Choice read_choice(const BodyFields& body) {
 // The functions of the names, or all of them. Throws RequestError if there is none, or none of a name.
 std::vector<const ChatJson*> chosen_functions(const ChatJson& tools, const std::vector<std::string>& names) {
   std::vector<const ChatJson*> functions;
-  std::set<std::string> missing(names.begin(), names.end());
+  const std::set<std::string> wanted(names.begin(), names.end());
+  std::set<std::string> missing = wanted;
   for (const ChatJson& tool : tools) {
     const ChatJson& function = function_of(tool);
     const auto name = function.at("name").get<std::string>();
     missing.erase(name);
-    if (names.empty() || std::ranges::count(names, name) > 0) functions.push_back(&function);
+    if (wanted.empty() || wanted.contains(name)) functions.push_back(&function);
   }
   if (!missing.empty() || functions.empty()) {
-    const std::string wanted = missing.empty() ? "a function" : quote(*missing.begin());
-    throw RequestError(fmt::format("tool_choice requires {}, but tools does not have it", wanted), "tool_choice");
+    const std::string required = missing.empty() ? "a function" : quote(*missing.begin());
+    throw RequestError(fmt::format("tool_choice requires {}, but tools does not have it", required), "tool_choice");
   }
   return functions;
 }

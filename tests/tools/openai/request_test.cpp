@@ -10,6 +10,7 @@
 
 #include "runtime/grammar/state.h"
 #include "tests/support/cases.h"
+#include "tests/support/linear_time.h"
 #include "tools/openai/body_fields.h"
 #include "tools/openai/request_error.h"
 #include "weights/base/error.h"
@@ -335,6 +336,24 @@ TEST(Request, AllowedToolsLimitTheFunctionsThatAreCalled) {
     EXPECT_THROW(read("auto", names), RequestError) << names;
   }
   EXPECT_THROW(read("none", two), RequestError);
+}
+
+// Half of the text are tools, the other half names that none of them has.
+TEST(Request, AllowedToolsAreFoundInAShortTime) {
+  const auto function = [](const char* name) {
+    return [name](std::size_t i) {
+      return R"({"type": "function", "function": {"name": ")" + (name + std::to_string(i)) + R"("}})";
+    };
+  };
+  const auto text = [&](std::size_t bytes) {
+    return joined(bytes / 2, R"({"messages": [{"role": "user", "content": "a"}], "tools": [)", ",", "]",
+                  function("f")) +
+           joined(bytes / 2,
+                  R"(, "tool_choice": {"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": [)", ",",
+                  "]}}}", function("g"));
+  };
+  const auto read = [](const std::string& body) { read_request(parse_chat_json(body, "body"), true, defaults()); };
+  expect_linear("tool_choice", {{"names", text}}, read, megabyte / 2);
 }
 
 TEST(Request, ALongGrammarIsLongWork) {
