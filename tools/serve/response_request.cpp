@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <initializer_list>
 #include <string_view>
 
 #include "tools/openai/body_fields.h"
@@ -231,6 +232,7 @@ void read_renamed(const BodyFields& body, ChatJson& chat, std::vector<std::strin
   if (const ChatJson* const reasoning = body.object("reasoning")) {
     const BodyFields fields(*reasoning, "reasoning");
     move(fields, "effort", "reasoning_effort", nullptr);
+    for (const char* const name : {"summary", "generate_summary"}) fields.text(name);
     fields.take_hints({"summary", "generate_summary"}, hints);
     fields.reject_the_rest();
   }
@@ -277,15 +279,25 @@ void read_shared(const BodyFields& body, ChatJson& chat) {
   for (const std::string& name : constraint_fields()) copy(name);
 }
 
+// Copies those of the members that the field of the body has: it may have any number of others, which are null.
+void copy_members(const ChatJson& body, const char* field, std::initializer_list<const char*> members, ChatJson& to) {
+  const auto from = body.find(field);
+  if (from == body.end() || from->is_null()) return;
+  for (const char* const name : members) {
+    const auto member = from->find(name);
+    if (member != from->end() && !member->is_null()) to[name] = *member;
+  }
+}
+
 ChatJson settings_of(const ChatJson& body, const Request& text) {
   const auto given = [&](const char* name, const ChatJson& otherwise) {
     const auto field = body.find(name);
     return field == body.end() || field->is_null() ? otherwise : *field;
   };
   ChatJson format{{"format", {{"type", "text"}}}};
-  format.update(given("text", ChatJson::object()));
+  copy_members(body, "text", {"format", "verbosity"}, format);
   ChatJson reasoning{{"effort", nullptr}, {"summary", nullptr}};
-  reasoning.update(given("reasoning", ChatJson::object()));
+  copy_members(body, "reasoning", {"effort", "summary", "generate_summary"}, reasoning);
   return {{"background", false},
           {"instructions", given("instructions", nullptr)},
           {"max_output_tokens", given("max_output_tokens", nullptr)},

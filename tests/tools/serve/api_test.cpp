@@ -879,6 +879,18 @@ TEST_F(ApiTest, AResponseTakesWhatAChatTakes) {
   EXPECT_EQ(message["content"][0]["text"], "7");
 }
 
+TEST_F(ApiTest, AResponseRepeatsTheKnownSettingsAlone) {
+  const Json given = Json::parse(R"({"input": "a", "text": {"verbosity": "low", "other": null}, "reasoning":
+      {"generate_summary": "auto", "other": null, "effort": "none"}})");
+  const Json response = post_and_wait("/v1/responses", given)->json();
+  EXPECT_EQ(response["text"].dump(), R"({"format":{"type":"text"},"verbosity":"low"})");
+  EXPECT_EQ(response["reasoning"].dump(), R"({"effort":"none","summary":null,"generate_summary":"auto"})");
+  const Json none = Json::parse(R"({"input": "a", "text": {"format": null}, "reasoning": {"summary": null}})");
+  const Json defaults = post_and_wait("/v1/responses", none)->json();
+  EXPECT_EQ(defaults["text"].dump(), R"({"format":{"type":"text"}})");
+  EXPECT_EQ(defaults["reasoning"].dump(), R"({"effort":null,"summary":null})");
+}
+
 TEST_F(ApiTest, AResponseHasThoughtsInTheirOwnItem) {
   const std::string mark = std::to_string(*demo_model().tokenizer().id_of("<think>"));
   const Json body{{"input", "a"}, {"max_output_tokens", 8}, {"logit_bias", {{mark, 3}}}, {"seed", 1}};
@@ -1309,6 +1321,8 @@ TEST_F(ApiTest, NamesTheFieldThatIsWrong) {
       {"/v1/responses", R"({"input": "a", "text": {"verbosity": "much"}})", "text.verbosity"},
       {"/v1/responses", R"({"input": "a", "reasoning": {"effort": "much"}})", "reasoning.effort"},
       {"/v1/responses", R"({"input": "a", "include": ["code_interpreter_call.outputs"]})", "include"},
+      {"/v1/responses", R"({"input": "a", "reasoning": {"summary": [0]}})", "reasoning.summary"},
+      {"/v1/responses", R"({"input": "a", "reasoning": {"generate_summary": 1}})", "reasoning.generate_summary"},
       {"/generate", R"({"input_ids": [[7], [99999999]]})", "input_ids"},
       {"/generate", R"({"input_ids": [7], "stream": true})", "stream"},
       {"/update_weights_from_disk", R"({"model_path": ""})", "model_path"},
