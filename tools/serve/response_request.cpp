@@ -404,7 +404,8 @@ ResponseRequest read_response_request(const ChatJson& object, const RequestDefau
     throw response_error(error);
   }
   request.text.hints.insert(request.text.hints.end(), hints.begin(), hints.end());
-  request.settings = settings_of(object, request.text);
+  const std::string settings = json_line(settings_of(object, request.text));
+  request.settings = settings.substr(1, settings.size() - 2);
   return request;
 }
 

@@ -57,8 +57,8 @@ class ResponseStore {
 // The body of a request for a response.
 struct ResponseRequest {
   Request text;
-  std::string input;  // a list of the items of the conversation with those of this request, without its instructions
-  ChatJson settings;  // the fields of the response that repeat the request's
+  std::string input;     // a list of the items of the conversation with those of this request, without its instructions
+  std::string settings;  // the fields of the response that repeat the request's, as JSON without braces
   bool stream = false;
   bool stores = true;
 };

@@ -59,26 +59,35 @@ class ResponseAnswer {
     answer_->write(fmt::format("event: {}\ndata: {}\n\n", type, json_line(event)));
   }
 
+  // Writes an event with the response. It may be large: it is only copied.
+  void emit_response(const std::string& type, const std::string& response) {
+    if (!request_.stream) return;
+    answer_->write("event: " + type + "\ndata: {\"type\": \"" + type + "\", \"response\": " + response +
+                   ", \"sequence_number\": " + std::to_string(events_++) + "}\n\n");
+  }
+
   void begin() {
     if (!request_.stream || std::exchange(has_begun_, true)) return;
     answer_->start("text/event-stream; charset=utf-8");
     for (const char* const type : {"response.created", "response.in_progress"}) {
-      emit({{"type", type}, {"response", response("in_progress", nullptr)}});
+      emit_response(type, response("in_progress"));
     }
   }
 
-  ChatJson response(std::string_view status, const ChatJson& usage) const {
-    ChatJson json{{"id", id_},
-                  {"object", "response"},
-                  {"created_at", now_},
-                  {"status", status},
-                  {"error", nullptr},
-                  {"incomplete_details", nullptr},
-                  {"model", model_.name_for(request_.text.model)},
-                  {"output", status == "in_progress" ? ChatJson::array() : items_.items()}};
-    json.update(request_.settings);
-    json["usage"] = usage;
-    return json;
+  // Returns the response as JSON. The settings are text already: other texts wait for this one meanwhile.
+  std::string response(std::string_view status, const ChatJson& usage = nullptr,
+                       const ChatJson& error = nullptr) const {
+    const ChatJson cut{{"reason", "max_output_tokens"}};
+    std::string json = json_line({{"id", id_},
+                                  {"object", "response"},
+                                  {"created_at", now_},
+                                  {"status", status},
+                                  {"error", error},
+                                  {"incomplete_details", status == "incomplete" ? cut : ChatJson(nullptr)},
+                                  {"model", model_.name_for(request_.text.model)},
+                                  {"output", status == "in_progress" ? ChatJson::array() : items_.items()}});
+    json.pop_back();  // its brace
+    return json + ", " + request_.settings + ", \"usage\": " + json_line(usage) + "}";
   }
 
   void on_text(std::string_view piece, const std::vector<TokenScore>& scores) {
@@ -103,11 +112,10 @@ class ResponseAnswer {
     add(reader_->finish(generated));
     const bool is_cut = reader_->has_cut_call() || generated.finish_reason == FinishReason::length;
     items_.finish(is_cut, reader_->has_cut_call());
-    ChatJson whole = response(is_cut ? "incomplete" : "completed", usage_of(generated));
-    if (is_cut) whole["incomplete_details"] = {{"reason", "max_output_tokens"}};
-    if (request_.stores) store_->add(id_, {json_line(whole), request_.input, output_items()});
-    if (!request_.stream) return answer_->send(200, json_type, json_line(whole));
-    emit({{"type", is_cut ? "response.incomplete" : "response.completed"}, {"response", std::move(whole)}});
+    std::string whole = response(is_cut ? "incomplete" : "completed", usage_of(generated));
+    if (request_.stores) store_->add(id_, {whole, request_.input, output_items()});
+    if (!request_.stream) return answer_->send(200, json_type, std::move(whole));
+    emit_response(is_cut ? "response.incomplete" : "response.completed", whole);
     answer_->finish();
   }
 
@@ -132,9 +140,8 @@ class ResponseAnswer {
     if (!has_begun_) return send_error(*answer_, error);
     const ChatJson param = error.param().empty() ? ChatJson(nullptr) : ChatJson(error.param());
     emit({{"type", "error"}, {"code", error.code()}, {"message", error.what()}, {"param", param}});
-    ChatJson failed = response("failed", nullptr);
-    failed["error"] = {{"code", "server_error"}, {"message", error.what()}};
-    emit({{"type", "response.failed"}, {"response", std::move(failed)}});
+    const ChatJson reason{{"code", "server_error"}, {"message", error.what()}};
+    emit_response("response.failed", response("failed", nullptr, reason));
     answer_->finish();
   }
 

@@ -23,6 +23,7 @@
 #include "runtime/generate/generate.h"
 #include "tests/support/cases.h"
 #include "tests/support/fake_answer.h"
+#include "tests/support/linear_time.h"
 #include "tests/support/temporary_folder.h"
 #include "tools/openai/body_fields.h"
 #include "tools/openai/request_error.h"
@@ -889,6 +890,76 @@ TEST_F(ApiTest, AResponseRepeatsTheKnownSettingsAlone) {
   const Json defaults = post_and_wait("/v1/responses", none)->json();
   EXPECT_EQ(defaults["text"].dump(), R"({"format":{"type":"text"}})");
   EXPECT_EQ(defaults["reasoning"].dump(), R"({"effort":null,"summary":null})");
+}
+
+TEST_F(ApiTest, AResponseRepeatsItsSettingsInTheirOrderAndForm) {
+  const std::string tool = R"({"type": "function", "name": "f", "parameters": {"x": [1e9, 0.10, 7]}})";
+  const std::string body =
+      R"({"input": "a", "tool_choice": "none", "store": false, "max_output_tokens": 1, "tools": [)" + tool + "]";
+  const std::vector<std::string> names{"id",
+                                       "object",
+                                       "created_at",
+                                       "status",
+                                       "error",
+                                       "incomplete_details",
+                                       "model",
+                                       "output",
+                                       "background",
+                                       "instructions",
+                                       "max_output_tokens",
+                                       "max_tool_calls",
+                                       "metadata",
+                                       "parallel_tool_calls",
+                                       "previous_response_id",
+                                       "prompt_cache_key",
+                                       "reasoning",
+                                       "safety_identifier",
+                                       "service_tier",
+                                       "store",
+                                       "temperature",
+                                       "text",
+                                       "tool_choice",
+                                       "tools",
+                                       "top_logprobs",
+                                       "top_p",
+                                       "truncation",
+                                       "user",
+                                       "usage"};
+  const auto expect = [&](const Json& response) {
+    std::vector<std::string> own;
+    for (const auto& [name, value] : response.items()) own.push_back(name);
+    EXPECT_EQ(own, names);
+  };
+  const std::string written =
+      R"("tools": [{"type": "function", "name": "f", "parameters": {"x": [1000000000.0, 0.1, 7]}}], )";
+  const auto whole = post("/v1/responses", body + "}");
+  ASSERT_TRUE(whole->wait());
+  expect(whole->json());
+  EXPECT_EQ(whole->json()["status"], "incomplete");
+  EXPECT_EQ(whole->json()["incomplete_details"].dump(), R"({"reason":"max_output_tokens"})");
+  EXPECT_NE(whole->body().find(written), std::string::npos) << whole->body();
+  const auto stream = post("/v1/responses", body + R"(, "stream": true})");
+  ASSERT_TRUE(stream->wait());
+  for (const Json& event : typed_events(stream->body())) {
+    if (!event.contains("response")) continue;
+    expect(event["response"]);
+    EXPECT_EQ(event["response"]["tools"], whole->json()["tools"]);
+  }
+}
+
+// Other texts wait for that thread. It would write the settings four times.
+TEST_F(ApiTest, TheEngineWritesNoSettingsOfAResponse) {
+  const Json tool{{"type", "function"}, {"name", "f"}, {"parameters", {{"x", std::vector<int>(300'000)}}}};
+  const Json body{
+      {"input", "a"}, {"stream", true}, {"max_output_tokens", 1}, {"tool_choice", "none"}, {"tools", {tool}}};
+  double seconds = 0;
+  const auto engine_seconds = [&] {
+    engine.run_between_steps([&](ContextPool&) { seconds = cpu_seconds(); });
+    return seconds;
+  };
+  const double before = engine_seconds();
+  EXPECT_EQ(typed_events(post_and_wait("/v1/responses", body)->body()).back()["response"]["tools"], body["tools"]);
+  EXPECT_LT(engine_seconds() - before, seconds_of([&] { json_line(body); }));
 }
 
 TEST_F(ApiTest, AResponseHasThoughtsInTheirOwnItem) {
