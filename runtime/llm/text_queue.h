@@ -46,6 +46,8 @@ struct TextJob {
   std::function<void()> on_first_token{};
   // Gets the end, once: the result, which is interrupted if nobody waits for it, or what Generation threw.
   std::function<void(Generated, std::exception_ptr)> on_end{};
+  // Tokens of the prompt that are written at the end, once for each time: part of the work of on_end.
+  std::size_t prompt_values = 0;
   // The context that the text uses, and which must outlive it; null: one of the queue's.
   Context* context = nullptr;
 };

@@ -151,7 +151,7 @@ void Completion::start(const TextModel& model, const SubmitTexts& submit, Reques
   std::vector<TextJob> jobs;
   for (TextTask& task : model.tasks(completion->request_, seed, completion->now_)) {
     check_echo(completion->request_, task.prompt.size());
-    const std::size_t index = jobs.size();
+    const std::size_t index = jobs.size(), prompt_tokens = task.prompt.size();
     completion->texts_.emplace_back(model, std::make_shared<const TextTask>(std::move(task)));
     jobs.push_back({
         .task = completion->texts_.back().task,
@@ -161,6 +161,7 @@ void Completion::start(const TextModel& model, const SubmitTexts& submit, Reques
         .on_end = [completion, index](
                       Generated generated,
                       const std::exception_ptr& error) { completion->on_end(index, std::move(generated), error); },
+        .prompt_values = prompt_tokens * (completion->request_.return_tokens + completion->request_.echo),
     });
   }
   submit(std::move(jobs));

@@ -59,14 +59,15 @@ class TokenGaps {
   Histogram seconds_;
 };
 
-// Of the texts of a request, alternatives included. An answer takes a few microseconds for each.
-constexpr std::size_t most_scores_at_once = 1000;
+// The ids of tokens that an answer of as much work as all texts of a request has, which take a few milliseconds. A
+// score, alternatives included, takes as long as 16 of them, and what each text has besides as long as 64.
+constexpr std::size_t most_work_at_once = 16'000;
 
-std::size_t count_scores(const Generated& generated) {
-  std::size_t count = 0;
-  for (const TokenScore& score : generated.prompt_scores) count += 1 + score.top.size();
-  for (const TokenScore& score : generated.scores) count += 1 + score.top.size();
-  return count;
+std::size_t work_of(const Generated& generated) {
+  std::size_t scores = 0;
+  for (const TokenScore& score : generated.prompt_scores) scores += 1 + score.top.size();
+  for (const TokenScore& score : generated.scores) scores += 1 + score.top.size();
+  return 64 + generated.tokens.size() + 16 * scores;
 }
 
 std::exception_ptr shutting_down() {
@@ -142,15 +143,15 @@ void EngineThread::submit(std::vector<TextJob> jobs) {
     if (!has_work()) progress_ = now;
     texts_ += jobs.size();
     requests_ += jobs.empty() ? 0 : 1;
-    const auto texts_of_request = std::make_shared<std::size_t>(jobs.size());
-    for (TextJob& job : jobs) count_end_of(job, texts_of_request);
+    const auto request = std::make_shared<RequestEnd>(RequestEnd{.texts = jobs.size()});
+    for (TextJob& job : jobs) count_end_of(job, request);
     submitted_.push_back(std::move(jobs));
   }
   wake_.notify_one();
 }
 
-// Lets the functions of a text also count it. `texts_of_request`: those that have not ended.
-void EngineThread::count_end_of(TextJob& job, const std::shared_ptr<std::size_t>& texts_of_request) {
+// Lets the functions of a text also count it.
+void EngineThread::count_end_of(TextJob& job, const std::shared_ptr<RequestEnd>& request) {
   const auto gaps = std::make_shared<TokenGaps>();
   job.on_first_token = [this, gaps, submitted = Clock::now()] {
     gaps->start();
@@ -161,8 +162,9 @@ void EngineThread::count_end_of(TextJob& job, const std::shared_ptr<std::size_t>
     gaps->note(generation.generated().size());
     if (on_text) on_text(piece, generation);
   };
-  job.on_end = [this, gaps, gone = job.gone, texts = *texts_of_request, texts_of_request,
+  job.on_end = [this, gaps, gone = job.gone, prompt_values = job.prompt_values, request,
                 on_end = std::move(job.on_end)](Generated generated, const std::exception_ptr& error) mutable {
+    bool is_large = false;
     {
       const std::lock_guard lock(mutex_);
       gaps->note(generated.tokens.size());
@@ -173,25 +175,24 @@ void EngineThread::count_end_of(TextJob& job, const std::shared_ptr<std::size_t>
       ++counts_.texts;
       if (gone && *gone) ++counts_.abandoned;
       note_load();
+      request->work += work_of(generated) + prompt_values;
+      is_large = request->work > most_work_at_once;  // with the last text, this is about the whole answer
     }
-    if (count_scores(generated) * texts <= most_scores_at_once) {
-      return end_text(std::move(on_end), std::move(generated), error, *texts_of_request);
-    }
+    if (!is_large) return end_text(std::move(on_end), std::move(generated), error, *request);
     const auto held = std::make_shared<Generated>(std::move(generated));
-    const auto end = [this, held, error, texts_of_request, on_end = std::make_shared<OnEnd>(std::move(on_end))] {
-      end_text(std::exchange(*on_end, nullptr), std::move(*held), error, *texts_of_request);
+    const auto end = [this, held, error, request, on_end = std::make_shared<OnEnd>(std::move(on_end))] {
+      end_text(std::exchange(*on_end, nullptr), std::move(*held), error, *request);
     };
     if (!large_ends_.post(end)) end();
   };
 }
 
-void EngineThread::end_text(OnEnd on_end, Generated generated, const std::exception_ptr& error,
-                            std::size_t& texts_of_request) {
+void EngineThread::end_text(OnEnd on_end, Generated generated, const std::exception_ptr& error, RequestEnd& request) {
   if (on_end) on_end(std::move(generated), error);
   on_end = nullptr;  // what it holds ends before the engine is idle
   {
     const std::lock_guard lock(mutex_);
-    if (--texts_of_request == 0) --requests_;
+    if (--request.texts == 0) --requests_;
     if (--texts_ > 0) return;
     idle_.notify_all();
   }

@@ -116,8 +116,12 @@ class EngineThread {
 
  private:
   using OnEnd = decltype(TextJob::on_end);
-  void count_end_of(TextJob& job, const std::shared_ptr<std::size_t>& texts_of_request);
-  void end_text(OnEnd on_end, Generated generated, const std::exception_ptr& error, std::size_t& texts_of_request);
+  // Of a request, guarded by mutex_: the texts that have not ended, and the work of those that have: work_of().
+  struct RequestEnd {
+    std::size_t texts, work = 0;
+  };
+  void count_end_of(TextJob& job, const std::shared_ptr<RequestEnd>& request);
+  void end_text(OnEnd on_end, Generated generated, const std::exception_ptr& error, RequestEnd& request);
   void run();
   bool take_work();
   void note_arrivals();
@@ -160,7 +164,7 @@ class EngineThread {
       Clock::now();  // when work came to an engine that had none, and at each turn of its loop
   EngineCounts counts_;
 
-  // Reports the ends of texts whose scores are so many that others would wait while an answer is made of them.
+  // Reports the ends of texts that are so much work that others would wait while an answer is made of them.
   TaskThread large_ends_;
   std::thread thread_;
 };

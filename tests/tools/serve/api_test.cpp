@@ -1673,6 +1673,21 @@ TEST_F(ApiTest, TheOperatorAllowsMoreLogprobsAndTemplatesOfRequests) {
   EXPECT_TRUE(ask(api, chats, templated).contains("choices"));
 }
 
+TEST(CompletionTest, TheEngineKnowsHowMuchOfThePromptAnAnswerHas) {
+  const auto values = [](const std::string& fields) {
+    const Json body = Json::parse(R"({"prompt": [7, 10, 11])" + fields + "}");
+    std::size_t count = 0;
+    const auto submit = [&](const std::vector<TextJob>& jobs) { count = jobs.back().prompt_values; };
+    const auto seed = [](std::size_t) { return std::uint64_t{0}; };
+    Completion::start(demo_model(), submit, read_request(body, false, {}), seed, std::make_shared<FakeAnswer>());
+    return count;
+  };
+  EXPECT_EQ(values(""), 0u);
+  EXPECT_EQ(values(R"(, "echo": true)"), 3u);
+  EXPECT_EQ(values(R"(, "return_token_ids": true)"), 3u);
+  EXPECT_EQ(values(R"(, "return_token_ids": true, "echo": true, "n": 2)"), 6u);
+}
+
 TEST_F(ApiTest, AStreamHasTheIdsOfItsTokens) {
   const Json fields{{"return_token_ids", true}, {"temperature", 0}, {"max_tokens", 20}, {"n", 2}};
   for (const bool is_chat : {true, false}) {

@@ -180,6 +180,34 @@ TEST_F(EngineThreadTest, TheEndOfATextWithManyScoresHoldsUpNoOther) {
   EXPECT_TRUE(engine.wait_until_idle(20s));
 }
 
+// The answer is made at the end of the last text.
+TEST_F(EngineThreadTest, AnswersOfMuchWorkAreMadeOnAnotherThread) {
+  constexpr std::size_t long_text = 2048;
+  EngineThread& engine = start({.parallel = 8, .kv_memory = 8 * bytes_of(long_text), .queue = 4});
+  std::thread::id own;
+  engine.run_between_steps([&](ContextPool&) { own = std::this_thread::get_id(); });
+  const auto is_on_own = [&](std::size_t texts, std::size_t tokens, std::size_t prompt_values) {
+    std::atomic<std::thread::id> last;
+    std::vector<TextJob> jobs;
+    for (std::size_t i = 0; i < texts; ++i) {
+      jobs.push_back(job(i, tokens));
+      jobs.back().prompt_values = prompt_values;
+      jobs.back().on_end = [&](const Generated& generated, const std::exception_ptr&) {
+        EXPECT_EQ(generated.tokens.size(), tokens);
+        last = std::this_thread::get_id();
+      };
+    }
+    engine.submit(std::move(jobs));
+    EXPECT_TRUE(engine.wait_until_idle(120s));
+    return last.load() == own;
+  };
+  EXPECT_TRUE(is_on_own(1, long_text, 0));
+  EXPECT_TRUE(is_on_own(128, 1, 0));
+  EXPECT_FALSE(is_on_own(512, 1, 0)) << "many texts";
+  EXPECT_FALSE(is_on_own(8, long_text, 0)) << "long texts";
+  EXPECT_FALSE(is_on_own(32, 1, 1000)) << "the prompt is in each choice";
+}
+
 // Each has all of the memory, and the queue holds none besides it.
 TEST_F(EngineThreadTest, ReleasesThePlaceOfEveryTextThatEnds) {
   EngineThread& engine = start({.parallel = 1, .kv_memory = bytes_of(100), .queue = 1});
