@@ -45,7 +45,7 @@ class InputReader {
     if (!item.is_object()) throw RequestError(fmt::format("{} is {}, expected an item", where, kind_of(item)), "input");
     const BodyFields fields(item, where);
     const std::string type = fields.text("type").value_or("message");
-    for (const char* const name : {"id", "status"}) fields.find(name);
+    for (const char* const name : {"id", "status"}) fields.text(name);
     if (type == "message") {
       add_message(fields);
     } else if (type == "function_call") {
@@ -72,7 +72,7 @@ class InputReader {
   void add_message(const BodyFields& fields) {
     const std::string role = fields.required_text("role");
     const ChatJson content = chat_content(fields.get("content"), fields.where());
-    fields.find("phase");
+    fields.text("phase");
     messages_.push_back(role == "assistant" ? answer(content) : ChatJson{{"role", role}, {"content", content}});
   }
 
@@ -173,6 +173,15 @@ ChatJson read_input(const BodyFields& body, const ResponseStore& store, std::siz
     throw too_long(bytes, most_text, "previous_response_id");
   }
   return messages;
+}
+
+// Numbers may be longer as they are stored than in the body: 1e9 is 1000000000.0.
+void check_stored(const std::string& input) {
+  if (input.size() <= max_chat_json_size) return;
+  throw RequestError(fmt::format("the items of the conversation have {} bytes as they are stored, expected at most {}; "
+                                 "send store as false, or start a new one",
+                                 input.size(), max_chat_json_size),
+                     "input");
 }
 
 // An object without its type.
@@ -379,6 +388,7 @@ ResponseRequest read_response_request(const ChatJson& object, const RequestDefau
   request.input = json_line(items);
   request.stream = body.flag("stream").value_or(false);
   request.stores = body.flag("store").value_or(true);
+  if (request.stores) check_stored(request.input);
   ChatJson chat = ChatJson::object();
   std::vector<std::string> hints;
   read_renamed(body, chat, hints);

@@ -1059,6 +1059,22 @@ TEST(ResponseStoreTest, ALargeConversationIsContinuedByLongWork) {
   EXPECT_THROW(read_response_request(body, {}, store, 2 * text.size()), LongWork);
 }
 
+// Each number has three bytes in the body.
+TEST(ResponseStoreTest, KeepsNoConversationThatCannotBeReadAgain) {
+  const std::vector<double> numbers(max_chat_json_size / 10, 1e9);
+  const Json part{{"type", "input_text"}, {"text", "a"}, {"annotations", numbers}};
+  Json body{{"input", {{{"role", "user"}, {"content", {part}}}}}};
+  try {
+    read_response_request(body, {}, {}, 1000);
+    ADD_FAILURE() << "it is stored";
+  } catch (const RequestError& error) {
+    EXPECT_EQ(error.status(), 400) << error.what();
+    EXPECT_EQ(error.param(), "input") << error.what();
+  }
+  body["store"] = false;
+  EXPECT_NO_THROW(read_response_request(body, {}, {}, 1000));
+}
+
 TEST_F(ApiTest, KeepsAResponseUntilItIsDeleted) {
   const Json first = post_and_wait("/v1/responses", {{"input", "a"}})->json();
   const Json whole =
@@ -1381,6 +1397,9 @@ TEST_F(ApiTest, NamesTheFieldThatIsWrong) {
       {"/v1/responses", R"({"input": []})", "input"},
       {"/v1/responses", R"({"input": [{"role": "user", "content": [{"type": "input_image"}]}]})", "input"},
       {"/v1/responses", R"({"input": [{"type": "web_search_call"}]})", "input[0].type"},
+      {"/v1/responses", R"({"input": [{"role": "user", "content": "a", "id": 1}]})", "input[0].id"},
+      {"/v1/responses", R"({"input": [{"role": "user", "content": "a", "status": [1e9]}]})", "input[0].status"},
+      {"/v1/responses", R"({"input": [{"role": "user", "content": "a", "phase": {}}]})", "input[0].phase"},
       {"/v1/responses", R"({"input": [{"role": "user", "content": "a", "images": 1}]})", "input[0].images"},
       {"/v1/responses", R"({"input": "a", "previous_response_id": "resp_1"})", "previous_response_id"},
       {"/v1/responses", R"({"input": "a", "max_output_tokens": 0})", "max_output_tokens"},
