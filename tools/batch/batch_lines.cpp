@@ -44,12 +44,11 @@ Request read_line(const ChatJson& line, const RequestDefaults& defaults) {
   return read_request(line.at("body"), is_chat(line), defaults);
 }
 
-constexpr std::string_view id_prefix = "batch_req_";
 constexpr int deepest_line = 150;
 
 std::string line_of(const LineId& id, int status, ChatJson body) {
   const ChatJson line{
-      {"id", fmt::format("{}{}", id_prefix, id.number)},
+      {"id", fmt::format("{}{}", batch_id_prefix, id.number)},
       {"custom_id", id.custom_id},
       {"response",
        {{"status_code", status}, {"request_id", fmt::format("req_{}", id.number)}, {"body", std::move(body)}}},
@@ -105,8 +104,9 @@ std::optional<LineId> request_of(std::string_view line) {
   }
   const std::string id = text_or_empty(object, "id");
   std::size_t number = 0;
-  const bool numbered = id.starts_with(id_prefix) &&
-                        std::from_chars(id.data() + id_prefix.size(), id.data() + id.size(), number).ec == std::errc();
+  const bool numbered =
+      id.starts_with(batch_id_prefix) &&
+      std::from_chars(id.data() + batch_id_prefix.size(), id.data() + id.size(), number).ec == std::errc();
   if (!numbered || !object.contains("custom_id")) return std::nullopt;
   return LineId{number, text_or_empty(object, "custom_id")};
 }

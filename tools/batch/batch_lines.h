@@ -13,6 +13,9 @@
 
 namespace minimind {
 
+// The id of every result starts with this.
+inline constexpr std::string_view batch_id_prefix = "batch_req_";
+
 // Names a request in its result.
 struct LineId {
   std::size_t number;     // of its line in the input

@@ -41,9 +41,10 @@ class Lines {
     read_line();
   }
 
-  // Whether the file has only one line, which no batch began to write. After a power loss there may be zeros.
+  // Whether the file has only one line, which no batch began to write. After a power loss there may be zeros. Answers
+  // of other programs, such as those of this server, begin with an id, too.
   bool is_foreign() const {
-    constexpr std::string_view begin = R"({"id": ")";
+    static const std::string begin = fmt::format(R"({{"id": "{})", batch_id_prefix);
     const std::string_view start = std::string_view(line_).substr(0, begin.size());
     return at_ == 0 && !id_ && !start.empty() && start.front() != '\0' && !begin.starts_with(start);
   }

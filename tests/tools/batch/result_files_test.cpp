@@ -87,7 +87,10 @@ TEST_F(ResultFilesTest, LeavesAFileOfSomethingElseAsItIs) {
 }
 
 TEST_F(ResultFilesTest, LeavesAFileOfOneForeignLineAsItIs) {
-  for (const std::string other : {"nonsense", "nonsense\n", "{\"vocab_size\": 6400}\n"}) {
+  const std::string answer = R"({"id": "chatcmpl-7", "object": "chat.completion"})";  // as curl saves one
+  for (const std::string& other :
+       {std::string("nonsense"), std::string("nonsense\n"), std::string("{\"vocab_size\": 6400}\n"), answer,
+        answer + "\n", std::string(R"({"id": "batch_7"})")}) {
     for (const bool is_error : {false, true}) {
       write(is_error ? "" : other, is_error ? other : "");
       EXPECT_NE(error().find("is not of a batch's results; choose another file"), std::string::npos) << error();
