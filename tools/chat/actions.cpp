@@ -17,6 +17,7 @@
 #include "weights/io/file_lock.h"
 #include "weights/io/json_fields.h"
 #include "weights/io/output_file.h"
+#include "weights/io/path.h"
 #include "weights/io/text_file.h"
 
 namespace minimind {
@@ -107,13 +108,21 @@ void write_conversation(const std::string& path, const ConversationState& state)
   file.commit();
 }
 
+void check_not_of_model(const std::string& path, const std::set<std::string>& model_files) {
+  for (const std::string& file : model_files) {
+    if (is_same_file(path, file)) throw UsageError(fmt::format("{}: is a file of the model; name another file", path));
+  }
+}
+
 ChatActions::ChatActions(Conversation& conversation, AnswerOutput& output, const ChatNotices& notices,
-                         const std::atomic<bool>& interrupted, std::function<void()> reload)
+                         const std::atomic<bool>& interrupted, std::function<void()> reload,
+                         const std::set<std::string>& model_files)
     : conversation_(conversation),
       output_(output),
       notices_(notices),
       interrupted_(interrupted),
-      reload_(std::move(reload)) {}
+      reload_(std::move(reload)),
+      model_files_(model_files) {}
 
 ChatActions::Next ChatActions::perform(const ChatEntry& entry) {
   last_finish_ = FinishReason::stop;
@@ -284,6 +293,7 @@ void ChatActions::load(const std::string& path) {
 
 // Does not overwrite a file that is in use by another process or that this process writes at its end.
 void ChatActions::save(const std::string& path) const {
+  check_not_of_model(path, model_files_);
   { const OutputFile probe(path); }
   const FileLock lock(path);
   write_conversation(path, conversation_.state());

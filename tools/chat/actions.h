@@ -2,6 +2,7 @@
 
 #include <atomic>
 #include <functional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -15,14 +16,18 @@ namespace minimind {
 ConversationState read_conversation(const std::string& path);
 void write_conversation(const std::string& path, const ConversationState& state);
 
+// Throws UsageError if the file is one of the model's, under any name.
+void check_not_of_model(const std::string& path, const std::set<std::string>& model_files);
+
 // Applies user input to a conversation. Tool calls are never executed.
 class ChatActions {
  public:
   enum class Next { proceed, exit };
 
-  // All arguments must outlive this. `reload` loads the model's file again.
+  // All arguments must outlive this. `reload` loads the model's file again. Nothing is saved in `model_files`.
   ChatActions(Conversation& conversation, AnswerOutput& output, const ChatNotices& notices,
-              const std::atomic<bool>& interrupted, std::function<void()> reload);
+              const std::atomic<bool>& interrupted, std::function<void()> reload,
+              const std::set<std::string>& model_files);
 
   // Throws UsageError and Error as Conversation does; the conversation is then unchanged.
   Next perform(const ChatEntry& entry);
@@ -56,6 +61,7 @@ class ChatActions {
   const ChatNotices& notices_;
   const std::atomic<bool>& interrupted_;
   const std::function<void()> reload_;
+  const std::set<std::string>& model_files_;
   std::vector<std::string> results_;  // of the first waiting calls
   std::optional<FinishReason> last_finish_;
 };

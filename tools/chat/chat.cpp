@@ -109,7 +109,9 @@ int run_chat(ChatOptions options) {
   int status = 0;
   if (interactive) {
     TerminalSignals& signals = watch_terminal_signals();
-    ChatActions actions(setup.conversation(), *output, notices, signals.interrupted, [&] { setup.reload(notices); });
+    ChatActions actions(
+        setup.conversation(), *output, notices, signals.interrupted, [&] { setup.reload(notices); },
+        setup.model_files());
     if (!options.run.quiet) note("/help lists the commands; Ctrl-D to exit");
     status = kept_if_output_fails(setup, [&] {
       return chat_on_terminal(actions, notices, signals, [&] {
@@ -120,7 +122,8 @@ int run_chat(ChatOptions options) {
   } else {
     std::optional<std::string> text = whole_text(options);
     const WatchedInterrupts interrupts;
-    ChatActions actions(setup.conversation(), *output, notices, interrupts.flag(), [&] { setup.reload(notices); });
+    ChatActions actions(
+        setup.conversation(), *output, notices, interrupts.flag(), [&] { setup.reload(notices); }, setup.model_files());
     status = kept_if_output_fails(
         setup, [&] { return chat_with_script(std::move(text), options, actions, interrupts.flag()); });
   }

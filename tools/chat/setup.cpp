@@ -38,7 +38,7 @@ ChatSetup::ChatSetup(const ChatOptions& options)
       model_path_(model_path(options.checkpoint.model)),
       files_(written_files(model_path_)),
       llm_(load_llm(options, {.chat_template = options.chat_template},
-                    [&](const Checkpoint& checkpoint) { note_identity(checkpoint); })),
+                    [&](const Checkpoint& checkpoint) { note_checkpoint(checkpoint); })),
       context_(llm_.context(llm_.positions)),
       speculation_(options.speculation, llm_, context_.capacity(), options.run),
       forward_(llm_.forward(std::max(context_.capacity(), speculation_.draft_tokens() + 1), context_.capacity())),
@@ -96,7 +96,10 @@ void ChatSetup::keep_turn(const ChatNotices& notices) {
   }
 }
 
-void ChatSetup::note_identity(const Checkpoint& checkpoint) {
+void ChatSetup::note_checkpoint(const Checkpoint& checkpoint) {
+  for (const auto& [name, tensor] : checkpoint.tensors) model_files_.insert(tensor.file);
+  for (const LoraFile& lora : options_.checkpoint.open_options().loras) model_files_.insert(lora.path);
+  if (!options_.save.empty()) check_not_of_model(options_.save, model_files_);
   if (options_.session.empty()) return;
   identity_ = identify(checkpoint, options_.run.weight_type(), options_.run.compute);
 }
@@ -111,7 +114,7 @@ void ChatSetup::look_at_file(const ChatNotices& notices) {
 void ChatSetup::reload(const ChatNotices& notices) {
   std::vector<WrittenFile> files = written_files(model_path_);
   Model model = load_new_weights(llm_, model_path_, options_.checkpoint, options_.run,
-                                 [&](const Checkpoint& checkpoint) { note_identity(checkpoint); });
+                                 [&](const Checkpoint& checkpoint) { note_checkpoint(checkpoint); });
   context_.rewind(0);
   *llm_.model = std::move(model);
   files_ = std::move(files);

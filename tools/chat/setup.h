@@ -2,6 +2,7 @@
 
 #include <cstdint>
 #include <optional>
+#include <set>
 #include <string>
 #include <vector>
 
@@ -26,6 +27,9 @@ class ChatSetup {
 
   Conversation& conversation() { return conversation_; }
 
+  // The files that the model was read from.
+  const std::set<std::string>& model_files() const { return model_files_; }
+
   // After a new answer, writes the session without its KV cache, which is fast, so that a program that is killed later
   // loses little. If that fails, says so and tries again after the next answer.
   void keep_turn(const ChatNotices& notices);
@@ -43,7 +47,7 @@ class ChatSetup {
 
  private:
   void begin();
-  void note_identity(const Checkpoint& checkpoint);
+  void note_checkpoint(const Checkpoint& checkpoint);
   void keep_session();
   ConversationOptions conversation_options() const;
   void print_assumptions() const;
@@ -56,6 +60,7 @@ class ChatSetup {
   const std::shared_ptr<const Grammar> grammar_;  // of the answers; null: none
   std::optional<ModelIdentity> identity_;         // of the model, if there is a session
   const std::string model_path_;
+  std::set<std::string> model_files_;
   std::vector<WrittenFile> files_;  // of the model when it was loaded, or since the user was told that they changed
   LLM llm_;
   Context context_;

@@ -1,6 +1,7 @@
 #include <memory>
 
 #include "tools/commands/npy.h"
+#include "tools/commands/output_folder.h"
 #include "tools/options/command_line.h"
 #include "tools/options/help.h"
 #include "tools/options/load_llm.h"
@@ -20,7 +21,9 @@ struct LogitsOptions {
 int run_logits(const LogitsOptions& options) {
   const InterruptMessage message(localized("interrupted; {} was not written", options.output));
   const std::vector<std::int32_t> tokens = options.tokens.read();
-  const LLM llm = load_llm(options.checkpoint, options.run);
+  const LLM llm = load_llm(options.checkpoint, options.run, [&](const Checkpoint& checkpoint, LLM&) {
+    check_not_read(options.output, files_read(checkpoint.path, options.checkpoint, checkpoint, std::nullopt));
+  });
   NpyWriter writer(options.output, tokens.size(), llm.config.vocab_size);
   for_each_logits(llm, tokens, "logits", [&](std::size_t, Matrix<const float> logits) { writer.write(logits); });
   writer.finish();

@@ -12,8 +12,8 @@
 
 namespace minimind {
 
-// Returns every file that a conversion reads or may read: weights and the files next to them, LoRAs, config and
-// tokenizer.
+// Returns every file that a command reads or may read for a model: weights and the files next to them, LoRAs, config
+// and tokenizer.
 std::vector<std::string> files_read(const std::string& model, const CheckpointOptions& options,
                                     const Checkpoint& checkpoint, const std::optional<std::string>& tokenizer);
 

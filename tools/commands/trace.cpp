@@ -10,6 +10,8 @@
 #include "runtime/inside/points.h"
 #include "runtime/inside/recording.h"
 #include "runtime/inside/trace_file.h"
+#include "runtime/tokenizer/files.h"
+#include "tools/commands/output_folder.h"
 #include "tools/options/choose_tokenizer.h"
 #include "tools/options/command_line.h"
 #include "tools/options/help.h"
@@ -150,10 +152,16 @@ void print_table(const Recording& recording, const Config& config) {
 
 int run_trace(const TraceOptions& options) {
   check_options(options);
+  std::optional<std::string> tokenizer_path;
   std::string name, sha256;
   const LLM llm = load_llm(options.checkpoint, options.run, [&](const Checkpoint& checkpoint, LLM&) {
     name = std::filesystem::path(checkpoint.path).filename().string();
-    if (!options.output.empty()) sha256 = weights_sha256(checkpoint.tensors);
+    if (!options.prompt.tokens && !options.list) {
+      tokenizer_path = require_tokenizer_path(options.tokenizer, options.checkpoint.model);
+    }
+    if (options.output.empty()) return;
+    check_not_read(options.output, files_read(checkpoint.path, options.checkpoint, checkpoint, tokenizer_path));
+    sha256 = weights_sha256(checkpoint.tensors);
   });
   const std::vector<Point> points = chosen_points(*llm.model, options);
   if (options.list) {
@@ -163,7 +171,7 @@ int run_trace(const TraceOptions& options) {
   const InterruptMessage message(options.output.empty() ? std::string(translated("interrupted before the end"))
                                                         : localized("interrupted; {} was not written", options.output));
   std::optional<Tokenizer> tokenizer;
-  if (!options.prompt.tokens) tokenizer = require_tokenizer(options.tokenizer, options.checkpoint.model);
+  if (tokenizer_path) tokenizer = load_tokenizer(*tokenizer_path);
   const std::vector<std::int32_t> tokens = options.prompt.read(tokenizer ? &*tokenizer : nullptr, options.run.quiet);
   std::optional<OutputFile> file;
   if (!options.output.empty()) file.emplace(options.output);

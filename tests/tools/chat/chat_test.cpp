@@ -222,6 +222,23 @@ TEST_F(Chat, AnUnwritableFileIsReportedAtTheStart) {
   }
 }
 
+TEST_F(Chat, SavesInNoFileOfTheModel) {
+  const std::string demo_model = MINIMIND_SOURCE_DIR "/weights/demo/model.pth", model = path("model.pth");
+  std::filesystem::copy_file(demo_model, model);
+  std::filesystem::create_symlink(model, path("link"));
+  saying("好");  // writes the grammar
+  const std::string with_model = "chat -m " + model + " --tokenizer " MINIMIND_SOURCE_DIR "/weights/demo --template " +
+                                 path("chat.jinja") + " --grammar " + path("answer.gbnf");
+  for (const std::string& name : {model, path("link")}) {
+    const Outcome outcome = run(with_model + " -p a --save " + name);
+    EXPECT_EQ(outcome.status, 2);
+    EXPECT_EQ(outcome.out, "");
+    EXPECT_NE(outcome.err.find(name + ": is a file of the model; name another file"), std::string::npos) << outcome.err;
+    EXPECT_EQ(run(with_model + " --turns" + input("/save " + name + "\n")).status, 2);
+  }
+  EXPECT_TRUE(read_whole_file(model) == read_whole_file(demo_model));
+}
+
 TEST_F(Chat, TagsInStringsOfASchemaAreNotCalls) {
   const std::string text = "<think>a</think> <tool_call>b</tool_call>";
   std::ofstream(path("schema.json")) << json({{"const", text}}).dump();

@@ -1,5 +1,6 @@
 #include <algorithm>
 #include <cstring>
+#include <filesystem>
 #include <nlohmann/json.hpp>
 
 #include "runtime/inside/trace_file.h"
@@ -155,6 +156,22 @@ TEST_F(TraceCommand, RejectsWrongCalls) {
   expect_error(2, "trace -q --list -o x" + demo, "--list computes no values for -o");
   expect_error(1, "trace -q --tokens 6400" + demo, "token 6400 is not in the model's vocabulary");
   expect_error(1, "trace -q -p a -o /nonexistent/t.safetensors" + demo, "/nonexistent");
+}
+
+TEST_F(TraceCommand, ReplacesNoFileOfTheModel) {
+  const std::string folder = MINIMIND_SOURCE_DIR "/weights/demo/";
+  for (const char* const name : {"model.pth", "tokenizer.json"}) {
+    std::filesystem::copy_file(folder + name, path(name));
+  }
+  std::filesystem::create_symlink(path("model.pth"), path("link.pth"));
+  const std::string model = " -q -m " + path("model.pth"), part = ": is also an input; name another output";
+  for (const char* const name : {"model.pth", "link.pth"}) {
+    expect_error(2, "trace -p a -o " + path(name) + model, path(name) + part);
+    expect_error(2, "logits --tokens 1 -o " + path(name) + model, path(name) + part);
+  }
+  expect_error(2, "trace -p a -o " + path("tokenizer.json") + model, path("tokenizer.json") + part);
+  EXPECT_TRUE(read_whole_file(path("model.pth")) == read_whole_file(folder + "model.pth"));
+  EXPECT_TRUE(read_whole_file(path("tokenizer.json")) == read_whole_file(folder + "tokenizer.json"));
 }
 
 TEST_F(TraceCommand, NamesTheFirstPointThatDiffers) {
