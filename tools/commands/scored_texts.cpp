@@ -10,6 +10,7 @@
 #include "runtime/chat/training_conversation.h"
 #include "tools/options/lines.h"
 #include "weights/base/error.h"
+#include "weights/base/text.h"
 #include "weights/io/input_file.h"
 
 namespace minimind {
@@ -71,6 +72,16 @@ bool found_at(const Ids& tokens, std::size_t at, const Ids& wanted) {
          std::equal(wanted.begin(), wanted.end(), tokens.begin() + std::ptrdiff_t(at));
 }
 
+// Returns the tokens of a mark, of which there must be some: no tokens would be found everywhere.
+Ids tokens_of_mark(const Tokenizer& tokenizer, const std::string& mark, const std::string& name) {
+  Ids tokens = tokenizer.encode(mark + "\n");
+  if (!tokens.empty()) return tokens;
+  throw Error(
+      fmt::format("{} is a conversation, but the tokenizer has no tokens for {}, expected some; name another tokenizer "
+                  "with --tokenizer",
+                  name, quote(mark)));
+}
+
 // MiniMind's loss mask: the tokens after those that open an assistant's turn, up to and including those that close it,
 // all shifted by `shift`.
 std::vector<bool> assistant_mask(const Ids& tokens, const Ids& opening, const Ids& closing, std::size_t shift) {
@@ -113,8 +124,9 @@ void add_conversation(ScoredTexts& texts, const ChatJson& list, const std::strin
   // The first dataset's mask starts and ends one token late, so the last turn includes a padding token.
   const bool is_late = options.family == Family::v1 || options.family == Family::v2_early;
   if (is_late && tokenizer.pad_id()) tokens.push_back(*tokenizer.pad_id());
-  const std::vector<bool> mask = assistant_mask(tokens, tokenizer.encode(marks.bos_text + "assistant\n"),
-                                                tokenizer.encode(marks.eos_text + "\n"), is_late ? 1 : 0);
+  const Ids opening = tokens_of_mark(tokenizer, marks.bos_text + "assistant", name);
+  const Ids closing = tokens_of_mark(tokenizer, marks.eos_text, name);
+  const std::vector<bool> mask = assistant_mask(tokens, opening, closing, is_late ? 1 : 0);
   if (std::find(mask.begin(), mask.end(), true) == mask.end()) {
     throw Error(fmt::format("{} has no turn that starts with {}assistant, expected one{}", name, marks.bos_text,
                             options.advice));
