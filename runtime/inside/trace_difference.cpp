@@ -10,16 +10,6 @@
 namespace minimind {
 namespace {
 
-// Whether a shape is that of the point, except for leading dimensions of 1, as of a batch, and dimensions that are
-// joined, as those of heads are in q_proj.
-bool fits(const std::vector<std::size_t>& found, const std::vector<std::size_t>& expected) {
-  std::size_t all_found = 1, all_expected = 1;
-  for (const std::size_t size : found) all_found *= size;
-  for (const std::size_t size : expected) all_expected *= size;
-  const auto first = std::find_if(found.begin(), found.end(), [](std::size_t size) { return size != 1; });
-  return all_found == all_expected && (first == found.end() || *first == expected.front() || expected.front() == 1);
-}
-
 double relative_difference(std::span<const float> ours, const float* theirs) {
   double difference = 0, norm = 0;
   for (std::size_t i = 0; i < ours.size(); ++i) {
@@ -39,7 +29,7 @@ double relative_difference(std::span<const float> ours, const float* theirs) {
 PointDifference compare(const StoredTensor& tensor, const Recording& recording, std::size_t index) {
   PointDifference result{index};
   const std::vector<std::size_t> shape = recording.shape(index);
-  if (!fits(tensor.shape, shape)) {
+  if (!is_shape_of_point(tensor.shape, shape)) {
     result.relative = INFINITY;
     result.shape = shape_text(tensor.shape);
     return result;
@@ -67,6 +57,14 @@ PointDifference compare(const StoredTensor& tensor, const Recording& recording, 
 }
 
 }  // namespace
+
+bool is_shape_of_point(const std::vector<std::size_t>& found, const std::vector<std::size_t>& expected) {
+  std::size_t all_found = 1, all_expected = 1;
+  for (const std::size_t size : found) all_found *= size;
+  for (const std::size_t size : expected) all_expected *= size;
+  const auto first = std::find_if(found.begin(), found.end(), [](std::size_t size) { return size != 1; });
+  return all_found == all_expected && (first == found.end() || *first == expected.front() || expected.front() == 1);
+}
 
 TraceMatch match(const Trace& trace, const Model& model) {
   TraceMatch result;

@@ -28,6 +28,10 @@ struct TraceMatch {
   std::vector<Point> missing;        // points of the model that the trace lacks
 };
 
+// Whether a tensor's shape is that of a point, except for leading dimensions of 1, as of a batch, and dimensions that
+// are joined, as those of heads are in q_proj.
+bool is_shape_of_point(const std::vector<std::size_t>& found, const std::vector<std::size_t>& expected);
+
 TraceMatch match(const Trace& trace, const Model& model);
 
 // Compares all points of the recording with the trace, which must have them, unless it is of an expert that no token

@@ -80,14 +80,15 @@ void require_points(const Trace& trace, const Model& model, const TraceMatch& ma
                           quote(nearest_point(model, unknown).value_or(own_name(model.config, "model.norm")))));
 }
 
-void require_shapes(const Trace& trace, const Recording& recording, const Config& config,
-                    const std::vector<PointDifference>& differences) {
-  for (const PointDifference& difference : differences) {
-    const Point& point = recording.points()[difference.point];
-    if (difference.shape.empty() || point.expert) continue;
+// Before the tokens are run: a small file can name any number of them.
+void require_shapes(const Trace& trace, const Config& config, const std::vector<Point>& points) {
+  for (const Point& point : points) {
+    if (point.expert) continue;
+    const std::vector<std::size_t>& found = trace.tensors.at(point.name).shape;
+    const std::vector<std::size_t> expected = shape_for(point, trace.tokens.size());
+    if (is_shape_of_point(found, expected)) continue;
     throw Error(fmt::format("{}: is a trace of another model: {} is {}, expected {}{}", trace.path,
-                            own_name(config, point.name), difference.shape,
-                            shape_text(recording.shape(difference.point)), model_of(trace)));
+                            own_name(config, point.name), shape_text(found), shape_text(expected), model_of(trace)));
   }
 }
 
@@ -205,12 +206,12 @@ bool compare_trace(const std::string& path, const CheckpointOptions& checkpoint,
   }
   TraceMatch matched = match(trace, *llm.model);
   require_points(trace, *llm.model, matched);
+  require_shapes(trace, llm.config, matched.in_trace);
   Progress progress(std::string(translated("compare")), trace.tokens.size(), ProgressUnit::tokens);
   const Recording recording = record(*llm.model, llm.kernels, llm.kv_type, matched.in_trace, trace.tokens,
                                      [&](std::size_t done) { progress.show(done); });
   TraceResult result{recording,    llm.config, differences(trace, recording), {}, std::move(matched.unknown),
                      same_weights, tolerance};
-  require_shapes(trace, recording, llm.config, result.differences);
   for (const Point& point : matched.missing) {
     // PyTorch's hooks may not be called for an expert that no token chose.
     if (!point.expert) result.missing.push_back(own_name(llm.config, point.name));

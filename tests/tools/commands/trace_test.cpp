@@ -1,10 +1,12 @@
 #include <algorithm>
 #include <cstring>
 #include <filesystem>
+#include <fstream>
 #include <nlohmann/json.hpp>
 
 #include "runtime/inside/trace_file.h"
 #include "tests/support/cli.h"
+#include "tests/support/little_endian.h"
 
 namespace minimind {
 namespace {
@@ -172,6 +174,18 @@ TEST_F(TraceCommand, ReplacesNoFileOfTheModel) {
   expect_error(2, "trace -p a -o " + path("tokenizer.json") + model, path("tokenizer.json") + part);
   EXPECT_TRUE(read_whole_file(path("model.pth")) == read_whole_file(folder + "model.pth"));
   EXPECT_TRUE(read_whole_file(path("tokenizer.json")) == read_whole_file(folder + "tokenizer.json"));
+}
+
+// Of 300,000 tokens, which would run for hours.
+TEST_F(TraceCommand, DoesNotRunTokensForWhichATraceHasNoValues) {
+  const std::string header = R"({"__metadata__":{"tokens":")" + joined(std::vector<std::int32_t>(300'000, 1)) +
+                             R"("},"model.embed_tokens":{"dtype":"F32","shape":[1,32],"data_offsets":[0,128]}})";
+  std::ofstream(path("t.safetensors"), std::ios::binary)
+      << little_endian(std::uint64_t{header.size()}) << header << std::string(128, '\0');
+  const Outcome outcome =
+      run("compare -q " + load_golden("v3-dense").model_path + " --trace " + path("t.safetensors"), "ulimit -t 20;");
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_NE(outcome.err.find("model.embed_tokens is [1, 32], expected [300000, 32]"), std::string::npos) << outcome.err;
 }
 
 TEST_F(TraceCommand, NamesTheFirstPointThatDiffers) {
