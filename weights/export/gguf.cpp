@@ -149,6 +149,8 @@ class TensorList {
         if (canonical == "self_attn.q_proj.weight" || canonical == "self_attn.k_proj.weight") permute(tensors.back());
       }
     }
+    // To look for each expert in each dense layer would take quadratic time.
+    if (!is_mixture(checkpoint_.tensors, layer)) return;
     add_experts(prefix, gguf_routed_experts, layer_tensor(layer, "mlp.experts."), config_.num_experts);
     add_shared_experts(prefix, layer_tensor(layer, "mlp.shared_experts."));
   }

@@ -6,6 +6,7 @@
 #include "runtime/engine/load_model.h"
 #include "runtime/kernels/instruction_sets.h"
 #include "tests/support/golden.h"
+#include "tests/support/linear_time.h"
 #include "tests/support/temporary_folder.h"
 #include "tests/support/written_file.h"
 #include "weights/checkpoint/open_checkpoint.h"
@@ -176,6 +177,16 @@ TEST(GgufExport, NamesTheTensorThatTheTypeCannotRepresent) {
                                        {.matrices = DType::q8_0, .embedding = {}}, "test", 1);
   ASSERT_FALSE(model.exceptions.empty());
   EXPECT_EQ(model.exceptions.front().english(), "token_embd.weight as f16: its 36 columns are not a multiple of 32");
+}
+
+TEST(GgufExport, DenseLayersTakeLinearTimeHoweverManyExpertsOthersHave) {
+  Checkpoint checkpoint = open_checkpoint(load_golden("v3-moe").model_path, {});
+  const Construct layers{"layers", [](std::size_t bytes) { return std::string(bytes, 'x'); }};
+  const auto export_layers = [&](const std::string& text) {
+    checkpoint.config.num_hidden_layers = checkpoint.config.num_experts = text.size();
+    export_gguf(checkpoint, {}, "test", 1);
+  };
+  expect_linear("export_gguf", {layers}, export_layers, 500);
 }
 
 // Rows 0, 1, 2, ... of two heads of six.
