@@ -41,6 +41,8 @@ void write_trace(OutputFile& file, const Recording& recording, const Config& con
   std::vector<StoredTensor> stored;
   std::vector<OutputTensor> tensors;
   nlohmann::ordered_json axes = nlohmann::ordered_json::object();
+  std::vector<nlohmann::ordered_json::object_t::value_type>& axes_by_name =
+      axes.get_ref<nlohmann::ordered_json::object_t&>();  // which would look for each name among all before it
   stored.reserve(recording.points().size());
   for (std::size_t i = 0; i < recording.points().size(); ++i) {
     const Point& point = recording.points()[i];
@@ -50,7 +52,7 @@ void write_trace(OutputFile& file, const Recording& recording, const Config& con
     tensors.push_back({.name = name, .shape = stored.back().shape, .sources = {&stored.back()}});
     std::vector<std::string_view> names;
     for (const Axis& axis : point.axes) names.push_back(axis.name);
-    axes[name] = names;
+    axes_by_name.emplace_back(name, names);
   }
   write_safetensors(file, tensors, 1,
                     {{"format", "pt"},

@@ -107,8 +107,10 @@ void print_json(const Checkpoint& checkpoint, const std::optional<Tokenizer>& to
                        {"bits_per_weight", bits_per_weight(tensor.dtype)},
                        {"shape", tensor.shape}});
   }
+  std::vector<OrderedJson::object_t::value_type>& by_key =
+      metadata.get_ref<OrderedJson::object_t&>();  // which would look for each key among all before it
   if (checkpoint.metadata) {
-    for (const auto& [key, value] : checkpoint.metadata->entries()) metadata[key] = to_json(value);
+    for (const auto& [key, value] : checkpoint.metadata->entries()) by_key.emplace_back(key, to_json(value));
   }
   const OrderedJson json{{"path", checkpoint.path},
                          {"format", checkpoint.format},

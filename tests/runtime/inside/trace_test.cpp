@@ -1,3 +1,4 @@
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <cstring>
@@ -7,6 +8,7 @@
 #include "runtime/inside/trace_file.h"
 #include "runtime/kernels/instruction_sets.h"
 #include "tests/support/golden_model.h"
+#include "tests/support/linear_time.h"
 #include "tests/support/temporary_file.h"
 #include "tests/support/temporary_folder.h"
 #include "weights/base/error.h"
@@ -89,6 +91,25 @@ TEST(Trace, IsReadAsItWasWritten) {
         record(model, kernels::choose(), KvType::f32, matched.in_trace, golden.tokens, [](std::size_t) {});
     for (const PointDifference& each : differences(trace, again)) EXPECT_EQ(each.relative, 0);
   }
+}
+
+TEST(Trace, IsWrittenInLinearTime) {
+  const GoldenCase golden = load_golden("v3-dense");
+  const Model model = load_golden_model(golden);
+  const Construct points{"points", [](std::size_t bytes) { return std::string(bytes, 'x'); }};
+  const auto write = [&](const std::string& text) {
+    std::vector<Point> many;
+    for (std::size_t i = 0; i < text.size(); ++i) {
+      Point& point = many.emplace_back();
+      point.name = fmt::format("model.layers.{:06}.mlp.gate_proj", i);
+      point.axes = {{"tokens", 0}};
+    }
+    const Recording recording(model, kernels::choose(), std::move(many), 1);
+    const TemporaryFile path;
+    OutputFile file(path.path());
+    write_trace(file, recording, model.config, "a.pth", "abc", {1});
+  };
+  expect_linear("write_trace", {points}, write, 16'000);
 }
 
 std::string complaint(const std::string& path) {

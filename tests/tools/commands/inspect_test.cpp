@@ -1,10 +1,14 @@
 #include <fmt/core.h>
+#include <sys/resource.h>
 
 #include <nlohmann/json.hpp>
 
 #include "tests/support/cli.h"
 #include "weights/checkpoint/open_checkpoint.h"
 #include "weights/checkpoint/weights_hash.h"
+#include "weights/export/gguf.h"
+#include "weights/gguf/writer.h"
+#include "weights/io/output_file.h"
 
 namespace minimind {
 namespace {
@@ -71,6 +75,31 @@ TEST_F(Inspect, FoldsEqualLayersAndExperts) {
   EXPECT_NE(text.find(layers + experts), std::string::npos) << text;
   EXPECT_EQ(text.find("layers.1."), std::string::npos) << text;
   EXPECT_EQ(run("inspect --json --tensors").status, 2);
+}
+
+double cpu_seconds_of_children() {
+  rusage usage{};
+  getrusage(RUSAGE_CHILDREN, &usage);
+  return static_cast<double>(usage.ru_utime.tv_sec) + 1e-6 * static_cast<double>(usage.ru_utime.tv_usec);
+}
+
+// A search for each of many long keys among those before it would take many times as long.
+TEST_F(Inspect, ShowsManyKeysOfMetadataInLinearTime) {
+  constexpr std::size_t keys = 4000, size = 15'000;
+  const Checkpoint checkpoint = open_checkpoint(load_golden("v3-dense").model_path, {});
+  GgufExport model = export_gguf(checkpoint, {}, "test", 1);
+  for (std::size_t i = 0; i < keys; ++i) model.metadata.set_bool(fmt::format("x.{:0{}}", i, size), true);
+  OutputFile file(path("many.gguf"));
+  write_gguf(file, model.metadata, model.tensors, 1);
+  file.commit();
+  const double before = cpu_seconds_of_children();
+  ASSERT_EQ(run("inspect -m " + path("many.gguf")).status, 0);
+  const double as_text = cpu_seconds_of_children() - before;
+  const Outcome outcome = run("inspect --json -m " + path("many.gguf"));
+  const double as_json = cpu_seconds_of_children() - before - as_text;
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_GT(nlohmann::json::parse(outcome.out)["metadata"].size(), keys);
+  EXPECT_LT(as_json, 5 * as_text);
 }
 
 TEST_F(Inspect, OmitsMetadataThatAFileDoesNotHave) {
