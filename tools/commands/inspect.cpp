@@ -43,11 +43,11 @@ OrderedJson to_json(const Tokenizer& tokenizer, const Config& model) {
           {"misfit", misfit ? OrderedJson(misfit->english()) : OrderedJson(nullptr)}};
 }
 
-// Returns a text such as "6400 tokens, ends a text with 2 <|im_end|>, with a chat template".
+// Returns a text such as "6400 tokens, ends a text with 2 '<|im_end|>', with a chat template".
 std::string described(const Tokenizer& tokenizer) {
   std::string text = localized("{} tokens", tokenizer.vocab_size());
   if (const auto eos = tokenizer.eos_id()) {
-    text = localized("{}, ends a text with {} {}", text, *eos, tokenizer.token_text(*eos));
+    text = localized("{}, ends a text with {} {}", text, *eos, quote(tokenizer.token_text(*eos)));
   }
   return tokenizer.chat_template() ? localized("{}, with a chat template", text)
                                    : localized("{}, without a chat template", text);

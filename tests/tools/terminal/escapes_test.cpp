@@ -118,8 +118,8 @@ TEST_F(Escapes, NamesInAModelsFilesCannotDriveATerminal) {
       if (token["content"] == "<|im_end|>") token["content"] = hostile;
     }
   });
-  expect_harmless("inspect " + model, "ends a text with 2 " + harmless);
-  EXPECT_NE(run("inspect " + model).out.find(hostile), std::string::npos);
+  expect_harmless("inspect " + model, "ends a text with 2 '\\x1b]0;title\\x07\\x1b[31m");
+  EXPECT_NE(run("inspect " + model).out.find("ends a text with 2 '\\x1b]0;title\\x07\\x1b[31m"), std::string::npos);
   file("model/config.json", nlohmann::json{{"hidden_act", hostile}}.dump());
   expect_harmless("inspect --config " + path("model/config.json") + " " + model, "\\x1b]0;title\\x07");
 }
