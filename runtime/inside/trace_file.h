@@ -30,7 +30,7 @@ struct Trace {
   std::map<std::string, std::string> own_names{};  // the file's name of each
 };
 
-// Writes a recording of these tokens. The caller must still commit the file.
+// Writes a recording of these tokens, with `model` in UTF-8. The caller must still commit the file.
 void write_trace(OutputFile& file, const Recording& recording, const Config& config, const std::string& model,
                  const std::string& sha256, const std::vector<std::int32_t>& tokens);
 

@@ -10,6 +10,7 @@
 #include "runtime/inside/points.h"
 #include "runtime/inside/recording.h"
 #include "runtime/inside/trace_file.h"
+#include "runtime/text/utf8.h"
 #include "runtime/tokenizer/files.h"
 #include "tools/commands/output_folder.h"
 #include "tools/options/choose_tokenizer.h"
@@ -155,7 +156,7 @@ int run_trace(const TraceOptions& options) {
   std::optional<std::string> tokenizer_path;
   std::string name, sha256;
   const LLM llm = load_llm(options.checkpoint, options.run, [&](const Checkpoint& checkpoint, LLM&) {
-    name = std::filesystem::path(checkpoint.path).filename().string();
+    name = to_utf8_lossy(std::filesystem::path(checkpoint.path).filename().string());  // for JSON
     if (!options.prompt.tokens && !options.list) {
       tokenizer_path = require_tokenizer_path(options.tokenizer, options.checkpoint.model);
     }

@@ -176,6 +176,17 @@ TEST_F(TraceCommand, ReplacesNoFileOfTheModel) {
   EXPECT_TRUE(read_whole_file(path("tokenizer.json")) == read_whole_file(folder + "tokenizer.json"));
 }
 
+TEST_F(TraceCommand, TakesAModelWhoseNameIsNotUtf8) {
+  const std::string model = path("a\xff.pth"), call = "trace -q --tokens 1,2 --points lm_head -m " + model;
+  std::filesystem::copy_file(MINIMIND_SOURCE_DIR "/weights/demo/model.pth", model);
+  const Outcome printed = run(call + " --json");
+  ASSERT_EQ(printed.status, 0) << printed.err;
+  EXPECT_EQ(Json::parse(printed.out)["model"], "a\uFFFD.pth");
+  const Outcome written = run(call + " -o " + path("t.safetensors"));
+  ASSERT_EQ(written.status, 0) << written.err;
+  EXPECT_EQ(read_trace(InputFile::open(path("t.safetensors"))).model, "a\uFFFD.pth");
+}
+
 // Of 300,000 tokens, which would run for hours.
 TEST_F(TraceCommand, DoesNotRunTokensForWhichATraceHasNoValues) {
   const std::string header = R"({"__metadata__":{"tokens":")" + joined(std::vector<std::int32_t>(300'000, 1)) +
