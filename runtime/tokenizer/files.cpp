@@ -50,31 +50,54 @@ std::string read_template_file(const std::string& path) {
   return text;
 }
 
+// Where the links of a folder in Hugging Face's cache, models--*/snapshots/*, lead to; "" for other folders. `folder`
+// is a real path, and so is the result unless that is a link itself, to which nothing leads then.
+std::string blobs_of(const std::string& folder) {
+  const std::size_t at = folder.rfind("/snapshots/");
+  return at == std::string::npos ? "" : join_path(folder.substr(0, at), "blobs");
+}
+
+bool is_in(const std::string& file, const std::string& folder) {
+  return !folder.empty() && file.starts_with(join_path(folder, ""));
+}
+
 // Adds the chat templates next to the tokenizer.json. The files of newer versions of transformers take precedence over
 // the config.
 void read_chat_templates(TokenizerData& data) {
-  const std::string folder = parent_path(data.source), config = join_path(folder, "tokenizer_config.json");
-  if (is_there(config)) {
-    const Json json = read_json_object(config);
-    data.chat_template_source = config + ": chat_template";
-    read_chat_template(JsonFields(json, config, ""), data);
+  if (const auto config = file_beside(data.source, "tokenizer_config.json")) {
+    const Json json = read_json_object(*config);
+    data.chat_template_source = *config + ": chat_template";
+    read_chat_template(JsonFields(json, *config, ""), data);
   }
-  const std::string file = join_path(folder, "chat_template.jinja");
-  if (!is_there(file)) return;
-  data.chat_template_source = file;
-  data.chat_template = read_template_file(file);
-  const std::string tool_use = join_path(folder, "additional_chat_templates/tool_use.jinja");
+  const auto file = file_beside(data.source, "chat_template.jinja");
+  if (!file) return;
+  data.chat_template_source = *file;
+  data.chat_template = read_template_file(*file);
+  const auto tool_use = file_beside(data.source, "additional_chat_templates/tool_use.jinja");
   data.tool_use_template.reset();
-  if (is_there(tool_use)) data.tool_use_template = read_template_file(tool_use);
+  if (tool_use) data.tool_use_template = read_template_file(*tool_use);
 }
 
 TokenizerData read_json_and_templates(const std::string& path) {
+  file_beside(path, "tokenizer_config.json");  // which read_tokenizer_json() reads
   TokenizerData data = read_tokenizer_json(path);
   read_chat_templates(data);
   return data;
 }
 
 }  // namespace
+
+std::optional<std::string> file_beside(const std::string& path, std::string_view name) {
+  const std::string folder = is_folder(path) ? path : parent_path(path);
+  std::string file = join_path(folder, name);
+  if (!is_there(file)) return std::nullopt;
+  const std::string target = real_path(file), home = real_path(folder.empty() ? "." : folder);
+  if (is_in(target, home) || is_in(target, blobs_of(home))) return file;
+  throw Error(
+      fmt::format("{}: is a link to {}, expected a file in its folder; put a copy of the file in place of the link, if "
+                  "it is part of this model",
+                  file, target));
+}
 
 TokenizerData read_tokenizer(const std::string& path) {
   check_path(path);

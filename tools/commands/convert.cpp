@@ -235,10 +235,8 @@ std::vector<std::pair<std::string, std::string>> tokenizer_files(const Tokenizer
   }
   std::vector<std::pair<std::string, std::string>> files{{"tokenizer.json", read_text_file(json.string())}};
   for (const char* name : {"tokenizer_config.json", "special_tokens_map.json", "chat_template.jinja"}) {
-    const fs::path beside = json.parent_path() / name;
-    std::error_code failed;
-    if (fs::is_regular_file(beside, failed)) {
-      files.emplace_back(name, read_text_file(beside.string()));
+    if (const auto beside = file_beside(data.source, name)) {
+      files.emplace_back(name, read_text_file(*beside));
     } else if (std::string_view(name) == "tokenizer_config.json") {
       files.emplace_back(name, tokenizer_config_json(data));
     }

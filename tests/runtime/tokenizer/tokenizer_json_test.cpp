@@ -397,6 +397,49 @@ TEST_F(TokenizerJson, ReadsTheTemplatesNextToIt) {
   }
 }
 
+// A private file that a downloaded model names by a link would be published by a server, or by convert.
+TEST_F(TokenizerJson, FollowsNoLinkOutOfTheFolder) {
+  fs::create_directories(folder_ / "private");
+  write("private/file", "{}");
+  fs::create_directories(folder_ / "model");
+  write("model/tokenizer.json", json_.dump());
+  const std::string model = (folder_ / "model").string();
+  for (const char* const name : {"tokenizer_config.json", "chat_template.jinja"}) {
+    const fs::path link = folder_ / "model" / name;
+    fs::create_symlink("../private/file", link);
+    for (const std::string& path : {model, model + "/tokenizer.json"}) {
+      EXPECT_EQ(minimind::error_of([&] { read_tokenizer(path); }),
+                link.string() + ": is a link to " + fs::canonical(folder_ / "private/file").string() +
+                    ", expected a file in its folder; put a copy of the file in place of the link, if it is part of "
+                    "this model");
+    }
+    fs::remove(link);
+    write(std::string("model/other-") + name, "{}");
+    fs::create_symlink(std::string("other-") + name, link);
+    EXPECT_NO_THROW(read_tokenizer(model));
+  }
+  fs::create_directory_symlink("../private", folder_ / "model/additional_chat_templates");
+  write("private/tool_use.jinja", "T");
+  EXPECT_THROW(read_tokenizer(model), Error);
+}
+
+TEST_F(TokenizerJson, FollowsTheLinksOfHuggingFacesCache) {
+  fs::create_directories(folder_ / "blobs");
+  fs::create_directories(folder_ / "snapshots/0123/deep");
+  write("blobs/4567", "J");
+  for (const char* const name : {"snapshots/0123", "snapshots/0123/deep"}) {
+    write(std::string(name) + "/tokenizer.json", json_.dump());
+    const std::string up = name == std::string("snapshots/0123") ? "../../" : "../../../";
+    fs::create_symlink(up + "blobs/4567", folder_ / name / "chat_template.jinja");
+    EXPECT_EQ(read_tokenizer((folder_ / name).string()).chat_template, "J");
+  }
+  fs::create_directory_symlink("snapshots/0123", folder_ / "link");
+  EXPECT_EQ(read_tokenizer((folder_ / "link").string()).chat_template, "J");
+  fs::rename(folder_ / "blobs", folder_ / "private");
+  fs::create_directory_symlink("private", folder_ / "blobs");
+  EXPECT_THROW(read_tokenizer((folder_ / "link").string()), Error) << "the blobs of a model may not be a link";
+}
+
 TEST_F(TokenizerJson, MarksInARowAreLimitedIfTheyAreBroughtIntoOrder) {
   Json json = json_;
   json["normalizer"] = {{"type", "NFC"}};

@@ -121,6 +121,18 @@ TEST_F(Convert, NeverOverwritesItsInput) {
   EXPECT_EQ(read_whole_file(path("model.pth")), before);
 }
 
+TEST_F(Convert, CopiesNoFileThatALinkOfTheModelNames) {
+  ASSERT_EQ(convert(demo_model, path("model/")).status, 0);
+  std::ofstream(path("private")) << "a secret";
+  fs::create_symlink(path("private"), path("model/special_tokens_map.json"));
+  const Outcome outcome = convert(path("model"), path("copy/"));
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_NE(outcome.err.find("model/special_tokens_map.json: is a link to " + fs::canonical(path("private")).string()),
+            std::string::npos)
+      << outcome.err;
+  EXPECT_FALSE(fs::exists(path("copy")));
+}
+
 TEST_F(Convert, NeverOverwritesALora) {
   const GoldenCase golden = load_golden("v3-lora");
   fs::copy_file(*golden.lora_path, path("lora.pth"));
