@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cmath>
 #include <initializer_list>
+#include <limits>
 #include <vector>
 
 #include "weights/base/error.h"
@@ -16,6 +17,9 @@ namespace {
 
 // As for config.json: enough for any model, and products of a few sizes cannot overflow 64 bits.
 constexpr std::int64_t largest_size = std::int64_t{1} << 24;
+
+// As for config.json: what is computed as f32 must not be 0 or infinite there.
+constexpr double least_positive = std::numeric_limits<float>::min();
 
 // The settings of a model, most of them under "<architecture>.".
 class Settings : public GgufFields {
@@ -42,7 +46,9 @@ class Settings : public GgufFields {
   std::optional<double> positive(std::string_view name) const {
     const auto* const stored = get<double>(key(name), "a positive number");
     if (!stored) return std::nullopt;
-    if (!(*stored > 0) || !(*stored < 1e30)) fail(key(name), "a positive number");
+    if (!(*stored >= least_positive) || !(*stored < 1e30)) {
+      fail(key(name), "a positive number, at least 1.2e-38, the least of f32");
+    }
     return as_meant(*stored, find(key(name))->type);
   }
 

@@ -139,7 +139,7 @@ std::optional<double> BasicJsonFields<Json>::positive(const Names& names) const 
   const std::string_view key = present(names);
   if (key.empty()) return std::nullopt;
   const double number = get(key).is_number() ? get(key).template get<double>() : 0;
-  if (!(number > 0 && number < 1e30)) fail(key, "a positive number");
+  if (!(number >= 0x1p-126 && number < 1e30)) fail(key, "a positive number, at least 1.2e-38, the least of f32");
   return number;
 }
 

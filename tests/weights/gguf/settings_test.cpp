@@ -137,6 +137,8 @@ TEST(GgufSettings, NamesTheKeyThatIsWrong) {
       {"llama", {{".feed_forward_length", list(std::vector<std::uint32_t>{96, 32})}}, "is [96, 32], expected a whole"},
       {"llama", {{".feed_forward_length", list(std::vector<std::int32_t>{96, -96})}}, "is [96, -96], expected a whole"},
       {"llama", {{".attention.layer_norm_rms_epsilon", real(0)}}, "is 0, expected a positive number"},
+      {"llama", {{".attention.layer_norm_rms_epsilon", real(1e-39)}}, "expected a positive number, at least 1.2e-38"},
+      {"llama", {{".rope.freq_base", {GgufType::f64, 1e-300}}}, "is 1e-300, expected a positive number, at least"},
       {"llama", {{".attention.layer_norm_rms_epsilon", real(-1)}}, "is -1, expected a positive number"},
       {"llama", {{".attention.layer_norm_rms_epsilon", real(infinity)}}, "is inf, expected a positive number"},
       {"llama", {{".attention.layer_norm_rms_epsilon", real(std::nan(""))}}, "is nan, expected a positive number"},

@@ -187,12 +187,13 @@ TEST(StatedConfig, MultipleOfIsAtLeastOne) {
 
 TEST(StatedConfig, ARealNumberMustBePositiveAndFinite) {
   for (const char* key : {"rms_norm_eps", "norm_eps", "rope_theta", "ffn_dim_multiplier"}) {
-    for (const char* bad : {"0", "-1e-5", "\"1e-5\"", "true", "[1]", "{}", "1e31"}) {
+    for (const char* bad : {"0", "-1e-5", "\"1e-5\"", "true", "[1]", "{}", "1e31", "1e-320", "1.1e-38"}) {
       expect_parse_error(std::string("{\"") + key + "\": " + bad + "}", {key, "positive number"});
     }
   }
   expect_parse_error(R"({"ffn_dim_multiplier": 1001})", {"ffn_dim_multiplier", "at most 1000"});
   EXPECT_EQ(parse(R"({"rope_theta": 10000})").rope_theta, 1e4);
+  EXPECT_EQ(parse(R"({"rms_norm_eps": 1.2e-38})").rms_norm_eps, 1.2e-38);
 }
 
 TEST(StatedConfig, InvalidNumbersAreRejected) {
