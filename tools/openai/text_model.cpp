@@ -108,6 +108,7 @@ MarkedText TextModel::chat_prompt(const Request& request, std::time_t now) const
   PromptSettings settings{.tools = request.tools, .think = request.think, .now = now};
   std::optional<ChatTemplate> own;
   if (!request.chat_template.empty()) {
+    begin_long_work();  // a short template may write a long text
     own =
         about("chat_template", [&] { return llm_.chat_template->with_source(request.chat_template, "chat_template"); });
   }

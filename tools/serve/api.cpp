@@ -205,10 +205,11 @@ class Api::Work {
     if (api_.preparing_.empty()) api_.prepared_.notify_all();
   }
 
-  // Whether there is room for the body of the request next to those that wait, or no other waits.
+  // Whether there is room for the body of the request next to those that wait, or it is small, or no other waits.
   bool fits() const {
     const std::lock_guard lock(api_.mutex_);
-    return api_.waiting_bytes_ <= api_.options_.waiting_bytes || api_.preparing_.size() == 1;
+    return bytes_ <= most_brief_bytes || api_.waiting_bytes_ <= api_.options_.waiting_bytes ||
+           api_.preparing_.size() == 1;
   }
 
   const Route& route;

@@ -188,7 +188,13 @@ void EngineThread::count_end_of(TextJob& job, const std::shared_ptr<RequestEnd>&
 }
 
 void EngineThread::end_text(OnEnd on_end, Generated generated, const std::exception_ptr& error, RequestEnd& request) {
-  if (on_end) on_end(std::move(generated), error);
+  if (on_end) {
+    try {
+      on_end(std::move(generated), error);
+    } catch (...) {  // the memory may be full: this answer fails, and no other
+      if (!error) on_end({}, std::current_exception());
+    }
+  }
   on_end = nullptr;  // what it holds ends before the engine is idle
   {
     const std::lock_guard lock(mutex_);

@@ -5,9 +5,11 @@
 #include <algorithm>
 #include <chrono>
 #include <ctime>
+#include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
+#include <vector>
 
 #include "runtime/chat/answer_parser.h"
 #include "runtime/chat/message_json.h"
@@ -243,6 +245,13 @@ class OllamaAnswer {
     return list.empty() ? ChatJson(nullptr) : list;
   }
 
+  // Of a call that was cut: Ollama's arguments are an object, which the start of one is not.
+  static void drop_last_call(std::vector<AnswerEvent>& events) {
+    const auto is_call = [](const AnswerEvent& event) { return event.kind == AnswerEvent::Kind::tool_call; };
+    const auto last = std::find_if(events.rbegin(), events.rend(), is_call);
+    if (last != events.rend()) events.erase(std::next(last).base());
+  }
+
   void write(const ChatJson& line) {
     if (!std::exchange(streaming_, true)) answer_->start(lines_type);
     answer_->write(json_line(line) + "\n");
@@ -276,6 +285,7 @@ class OllamaAnswer {
     if (error) return fail(request_error_of(error));
     const ChatJson end = end_fields(generated);
     AnswerReader::Piece rest = reader_->finish(generated);
+    if (reader_->has_cut_call()) drop_last_call(rest.events);
     if (request_.stream) {
       write_piece(rest);
       ChatJson last = line("", end);

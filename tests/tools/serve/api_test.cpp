@@ -1517,6 +1517,27 @@ TEST_F(ApiTest, AcceptsFieldsThatChangeNothing) {
   EXPECT_EQ(chat(harmless)->json()["choices"], plain);
 }
 
+// Each seed is cut at another place of the call.
+TEST_F(ApiTest, ACallThatOllamasNumPredictCutsEndsTheAnswerAlone) {
+  const Json parameters{
+      {"type", "object"}, {"properties", {{"a", {{"const", std::string(2000, 'a')}}}}}, {"required", {"a"}}};
+  const Json tool{{"type", "function"}, {"function", {{"name", "f"}, {"strict", true}, {"parameters", parameters}}}};
+  for (const bool streams : {false, true}) {
+    for (int seed = 1; seed <= 30; ++seed) {
+      const Json options{{"num_predict", 400}, {"temperature", 1000000}, {"top_k", 0}, {"top_p", 1}, {"seed", seed}};
+      const Json body{{"model", "minimind"},
+                      {"messages", {{{"role", "user"}, {"content", "春"}}}},
+                      {"stream", streams},
+                      {"tools", {tool}},
+                      {"options", options}};
+      const auto answer = post("/api/chat", body.dump());
+      ASSERT_TRUE(answer->wait());
+      EXPECT_EQ(answer->status(), 200) << answer->body();
+      EXPECT_EQ(answer->body().find("tool_calls"), std::string::npos) << answer->body();
+    }
+  }
+}
+
 TEST_F(ApiTest, NamesFieldsThatChangeNothingOnce) {
   ApiOptions own = options();
   std::vector<std::string> notices;
