@@ -208,8 +208,8 @@ class Api::Work {
   // Whether there is room for the body of the request next to those that wait, or it is small, or no other waits.
   bool fits() const {
     const std::lock_guard lock(api_.mutex_);
-    return bytes_ <= most_brief_bytes || api_.waiting_bytes_ <= api_.options_.waiting_bytes ||
-           api_.preparing_.size() == 1;
+    const std::size_t most = api_.options_.waiting_bytes, small = most / 8192;
+    return bytes_ <= small || api_.waiting_bytes_ <= most || api_.preparing_.size() == 1;
   }
 
   const Route& route;
@@ -493,10 +493,10 @@ std::vector<std::int32_t> Api::tokens_of(const TextModel& model, const ChatJson&
   const auto prompt = fields.text("prompt"), content = prompt ? prompt : fields.text("content");
   if (!content) throw RequestError("content is missing, expected a string", "content", "missing_required_parameter");
   const bool adds = fields.flag(prompt ? "add_special_tokens" : "add_special").value_or(prompt.has_value());
-  const bool parses = prompt ? adds : fields.flag("parse_special").value_or(adds);
-  if (adds && !parses) fields.fail("parse_special", "true, because add_special takes control tokens of the text, too");
+  const bool parses = prompt || fields.flag("parse_special").value_or(true);
   fields.reject_the_rest();
-  return parses ? tokenizer.encode_with_special(*content) : tokenizer.encode(*content);
+  const TextMarks plain = parses ? TextMarks() : MarkedText::all(*content).marks;
+  return adds ? tokenizer.encode_with_special(*content, plain) : tokenizer.encode(*content, plain);
 }
 
 void Api::tokenize(const ApiRequest& request, const Answer& answer) {

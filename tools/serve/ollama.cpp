@@ -245,13 +245,6 @@ class OllamaAnswer {
     return list.empty() ? ChatJson(nullptr) : list;
   }
 
-  // Of a call that was cut: Ollama's arguments are an object, which the start of one is not.
-  static void drop_last_call(std::vector<AnswerEvent>& events) {
-    const auto is_call = [](const AnswerEvent& event) { return event.kind == AnswerEvent::Kind::tool_call; };
-    const auto last = std::find_if(events.rbegin(), events.rend(), is_call);
-    if (last != events.rend()) events.erase(std::next(last).base());
-  }
-
   void write(const ChatJson& line) {
     if (!std::exchange(streaming_, true)) answer_->start(lines_type);
     answer_->write(json_line(line) + "\n");
@@ -274,6 +267,13 @@ class OllamaAnswer {
       add_scores(next, std::exchange(scores, {}));
       write(next);
     }
+  }
+
+  // Leaves out a call that is cut off: its arguments are no object, which Ollama's have to be.
+  static void drop_last_call(std::vector<AnswerEvent>& events) {
+    const auto is_call = [](const AnswerEvent& event) { return event.kind == AnswerEvent::Kind::tool_call; };
+    const auto last = std::find_if(events.rbegin(), events.rend(), is_call);
+    if (last != events.rend()) events.erase(std::prev(last.base()));
   }
 
   void on_text(std::string_view text, const std::vector<TokenScore>& scores) {

@@ -1517,27 +1517,6 @@ TEST_F(ApiTest, AcceptsFieldsThatChangeNothing) {
   EXPECT_EQ(chat(harmless)->json()["choices"], plain);
 }
 
-// Each seed is cut at another place of the call.
-TEST_F(ApiTest, ACallThatOllamasNumPredictCutsEndsTheAnswerAlone) {
-  const Json parameters{
-      {"type", "object"}, {"properties", {{"a", {{"const", std::string(2000, 'a')}}}}}, {"required", {"a"}}};
-  const Json tool{{"type", "function"}, {"function", {{"name", "f"}, {"strict", true}, {"parameters", parameters}}}};
-  for (const bool streams : {false, true}) {
-    for (int seed = 1; seed <= 30; ++seed) {
-      const Json options{{"num_predict", 400}, {"temperature", 1000000}, {"top_k", 0}, {"top_p", 1}, {"seed", seed}};
-      const Json body{{"model", "minimind"},
-                      {"messages", {{{"role", "user"}, {"content", "春"}}}},
-                      {"stream", streams},
-                      {"tools", {tool}},
-                      {"options", options}};
-      const auto answer = post("/api/chat", body.dump());
-      ASSERT_TRUE(answer->wait());
-      EXPECT_EQ(answer->status(), 200) << answer->body();
-      EXPECT_EQ(answer->body().find("tool_calls"), std::string::npos) << answer->body();
-    }
-  }
-}
-
 TEST_F(ApiTest, NamesFieldsThatChangeNothingOnce) {
   ApiOptions own = options();
   std::vector<std::string> notices;
@@ -2237,20 +2216,17 @@ TEST_F(ApiTest, OllamasRoutesRequireAModel) {
   }
 }
 
-// A grammar for all texts makes the model call.
 TEST_F(ApiTest, NumbersTheCallsOfAnAnswerInOllamasWay) {
   ApiOptions calling = options();
-  calling.defaults.grammar = gbnf_grammar(
-      R"(root ::= call "\n" call
-call ::= "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": 1}}\n</tool_call>")",
-      "grammar");
+  calling.defaults.parameters.sampling.logit_bias = {{*demo_model().tokenizer().id_of("<tool_call>"), 100}};
   Api own(models, std::move(calling));
+  const Json function{{"name", "f"}, {"strict", true}, {"parameters", {{"const", Json::object()}}}};
   for (const bool stream : {true, false}) {
     const Json body{{"model", "minimind"},
                     {"messages", {from_user}},
-                    {"tools", {{{"type", "function"}, {"function", {{"name", "f"}}}}}},
+                    {"tools", {{{"type", "function"}, {"function", function}}}},
                     {"stream", stream},
-                    {"options", {{"num_predict", 200}}}};
+                    {"options", {{"num_predict", 120}}}};
     const auto answer = post_to(own, "/api/chat", body.dump());
     ASSERT_TRUE(answer->wait());
     Json calls = Json::array();
@@ -2259,16 +2235,40 @@ call ::= "<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": 1}}\n</tool_call
       const Json message = Json::parse(line).value("message", Json::object());
       for (const Json& call : message.value("tool_calls", Json::array())) calls.push_back(call);
     }
-    ASSERT_EQ(calls.size(), 2u) << answer->body();
-    for (std::size_t i = 0; i < 2; ++i) {
+    ASSERT_GE(calls.size(), 2u) << answer->body();
+    std::set<std::string> ids;
+    for (std::size_t i = 0; i < calls.size(); ++i) {
       EXPECT_TRUE(calls[i]["id"].get<std::string>().starts_with("call_")) << calls;
-      EXPECT_EQ(calls[i]["function"], (Json{{"index", i}, {"name", "f"}, {"arguments", {{"a", 1}}}}));
+      EXPECT_TRUE(ids.insert(calls[i]["id"]).second) << calls;
+      EXPECT_EQ(calls[i]["function"], (Json{{"index", i}, {"name", "f"}, {"arguments", Json::object()}}));
     }
-    EXPECT_NE(calls[0]["id"], calls[1]["id"]);
-    const Json result{{"role", "tool"}, {"tool_call_id", calls[0]["id"]}, {"content", "1"}};
-    const Json called{{"role", "assistant"}, {"content", ""}, {"tool_calls", calls}};
-    const Json next{{"model", "minimind"}, {"messages", {from_user, called, result, result}}, {"stream", false}};
-    EXPECT_EQ(post_and_wait("/api/chat", next)->status(), 200);
+    Json messages{from_user, {{"role", "assistant"}, {"content", ""}, {"tool_calls", calls}}};
+    for (const Json& call : calls) {
+      messages.push_back({{"role", "tool"}, {"tool_call_id", call["id"]}, {"content", "1"}});
+    }
+    EXPECT_EQ(post_and_wait("/api/chat", {{"model", "minimind"}, {"messages", messages}})->status(), 200);
+  }
+}
+
+// Its arguments are no object, which Ollama's have to be. An error of it on the engine's thread would end the server.
+TEST_F(ApiTest, LeavesOutACallThatIsCutOffForOllama) {
+  ApiOptions calling = options();
+  calling.defaults.parameters.sampling.logit_bias = {{*demo_model().tokenizer().id_of("<tool_call>"), 100}};
+  Api own(models, std::move(calling));
+  const Json city{{"type", "string"}, {"minLength", 60}};
+  const Json schema{{"type", "object"}, {"properties", {{"city", city}}}, {"required", {"city"}}};
+  const Json function{{"name", "f"}, {"strict", true}, {"parameters", schema}};
+  for (const auto& [stream, limit] : {std::pair{true, 14}, {false, 14}, {true, 30}, {false, 30}}) {
+    const Json body{{"model", "minimind"},
+                    {"messages", {from_user}},
+                    {"tools", {{{"type", "function"}, {"function", function}}}},
+                    {"stream", stream},
+                    {"options", {{"num_predict", limit}}}};
+    const auto answer = post_to(own, "/api/chat", body.dump());
+    ASSERT_TRUE(answer->wait());
+    EXPECT_EQ(answer->status(), 200) << answer->body();
+    EXPECT_EQ(answer->body().find("tool_calls"), std::string::npos) << answer->body();
+    EXPECT_NE(answer->body().find(R"("done_reason": "length")"), std::string::npos) << answer->body();
   }
 }
 
@@ -2967,11 +2967,13 @@ TEST_F(ApiTest, TokenizesControlTokensIfTheyAreParsed) {
   const auto tokenized = [&](const Json& more) {
     return post_and_wait("/tokenize", Json{{"content", "a<|im_end|>"}} | more)->json();
   };
-  const Json parsed{{"parse_special", true}};
-  EXPECT_EQ(tokenized(parsed), tokenized({{"add_special", true}}));
-  EXPECT_EQ(tokenized({{"parse_special", false}}), tokenized(Json::object()));
-  EXPECT_NE(tokenized(parsed), tokenized(Json::object()));
-  EXPECT_EQ(tokenized({{"parse_special", false}, {"add_special", true}})["error"]["param"], "parse_special");
+  const Json parsed = tokenized({{"parse_special", true}});
+  EXPECT_EQ(parsed, tokenized(Json::object()));
+  for (const bool adds : {false, true}) {
+    const Json plain = tokenized({{"parse_special", false}, {"add_special", adds}});
+    EXPECT_GT(plain["count"].get<int>(), parsed["count"].get<int>()) << plain;
+    EXPECT_EQ(post_and_wait("/detokenize", {{"tokens", plain["tokens"]}})->json()["content"], "a<|im_end|>");
+  }
 }
 
 TEST_F(ApiTest, ListsTheModelAndItsHealth) {
