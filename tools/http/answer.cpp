@@ -48,14 +48,8 @@ void HttpAnswerBuffer::start(std::string_view content_type) {
 void HttpAnswerBuffer::write(std::string piece) {
   std::unique_lock lock(mutex_);
   if (given_.phase != Phase::pieces || gone_ || piece.empty()) return;
-  if (unsent_ > limit_) {
-    given_.overflowed = true;
-    gone_ = true;
-  } else {
-    unsent_ += piece.size();
-    given_.bytes += piece;
-  }
-  notify(std::move(lock), given_.overflowed);
+  given_.bytes += piece;
+  notify(std::move(lock), false);
 }
 
 void HttpAnswerBuffer::finish() {
@@ -79,11 +73,6 @@ HttpAnswerBuffer::Taken HttpAnswerBuffer::take() {
   Taken taken = given_;
   taken.bytes = std::move(bytes);
   return taken;
-}
-
-void HttpAnswerBuffer::note_sent(std::size_t bytes) {
-  const std::lock_guard lock(mutex_);
-  unsent_ -= bytes;
 }
 
 void HttpAnswerBuffer::notify(std::unique_lock<std::mutex> lock, bool at_once) {

@@ -11,8 +11,7 @@
 
 namespace minimind {
 
-// What a handler has given for the answer of one request, until the thread of the connections takes it. Bounded: the
-// answer of a client that reads too slowly is dropped.
+// What a handler has given for the answer of one request, until the thread of the connections takes it.
 class HttpAnswerBuffer {
  public:
   enum class Phase { none, whole, pieces, finished, abandoned };
@@ -24,13 +23,11 @@ class HttpAnswerBuffer {
     std::string content_type;
     HttpHeaders extra;
     std::string bytes;
-    bool overflowed = false;
   };
 
   // `notify` is called on the caller's thread when there is something to take: at once, or, if it is false, a piece of
   // a stream.
-  HttpAnswerBuffer(std::size_t limit, std::function<void(bool at_once)> notify)
-      : limit_(limit), notify_(std::move(notify)) {}
+  explicit HttpAnswerBuffer(std::function<void(bool at_once)> notify) : notify_(std::move(notify)) {}
 
   // On the handler's threads.
   void send(int status, std::string_view content_type, std::string body, const HttpHeaders& extra);
@@ -41,8 +38,6 @@ class HttpAnswerBuffer {
 
   // On the thread of the connections.
   Taken take();
-  // Notes that `bytes` of the pieces have been sent.
-  void note_sent(std::size_t bytes);
   void set_gone() { gone_ = true; }
 
   const std::atomic<bool>& gone() const { return gone_; }
@@ -51,12 +46,10 @@ class HttpAnswerBuffer {
   // Notifies unless that is already under way. Consumes the lock.
   void notify(std::unique_lock<std::mutex> lock, bool at_once = true);
 
-  const std::size_t limit_;
   const std::function<void(bool at_once)> notify_;
   std::atomic<bool> gone_{false};
   std::mutex mutex_;
   Taken given_;
-  std::size_t unsent_ = 0;  // bytes of pieces given and not yet sent
   bool notified_ = false;
 };
 

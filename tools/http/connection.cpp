@@ -202,9 +202,7 @@ void HttpConnection::dispatch() {
   status_ = 0;
   sent_body_ = 0;
   is_answered_ = false;
-  unsent_pieces_ = 0;
   answer_ = std::make_shared<HttpAnswerBuffer>(
-      shared_.settings.unsent,
       [wakeup = shared_.wakeup, self = weak_from_this()](bool at_once) { wakeup->post(self, at_once); });
   if (is_ended_) set_gone();
   call_handler(make_http_answer(answer_));
@@ -230,7 +228,6 @@ void HttpConnection::on_answer() {
   guarded([this] {
     if (!is(State::answering) || is_answered_) return;
     const HttpAnswerBuffer::Taken taken = answer_->take();
-    if (taken.overflowed) return drop("too slow");
     switch (taken.phase) {
       case HttpAnswerBuffer::Phase::none:
         return;
@@ -271,14 +268,9 @@ void HttpConnection::send_pieces(const HttpAnswerBuffer::Taken& taken) {
     closes_ = closes_ || shared_.stopping || is_ended_ || !is_http_1_1_;
     append(http_head({taken.status, taken.content_type, std::nullopt, is_http_1_1_, closes_}, own_fields_));
   }
-  if (!taken.bytes.empty()) {
-    if (is_head_) {
-      answer_->note_sent(taken.bytes.size());
-    } else {
-      append(is_http_1_1_ ? http_chunk(taken.bytes) : taken.bytes);
-      unsent_pieces_ += taken.bytes.size();
-      sent_body_ += taken.bytes.size();
-    }
+  if (!taken.bytes.empty() && !is_head_) {
+    append(is_http_1_1_ ? http_chunk(taken.bytes) : taken.bytes);
+    sent_body_ += taken.bytes.size();
   }
   if (taken.phase != HttpAnswerBuffer::Phase::finished) return;
   if (is_http_1_1_ && !is_head_) append(last_http_chunk);
@@ -299,8 +291,20 @@ void HttpConnection::on_abandoned() {
 
 void HttpConnection::append(std::string_view bytes) {
   if (out_at_ == out_.size()) progress_ = Clock::now();
-  if (out_at_ > largest_read_ahead) out_.erase(0, std::exchange(out_at_, 0));
+  // Half of it: each byte is moved once.
+  if (out_at_ > std::max(largest_read_ahead, out_.size() / 2)) out_.erase(0, std::exchange(out_at_, 0));
   out_ += bytes;
+  count_unread();
+  if (shared_.unread_bytes > shared_.settings.answer_memory) shared_.on_crowded(*this);
+}
+
+void HttpConnection::count_unread() {
+  shared_.unread_bytes += unread() - std::exchange(counted_unread_, unread());
+  if (unread() <= shared_.settings.unsent) {
+    over_since_ = Time::max();
+  } else if (over_since_ == Time::max()) {
+    over_since_ = Clock::now();
+  }
 }
 
 void HttpConnection::flush() {
@@ -311,9 +315,7 @@ void HttpConnection::flush() {
     if (count < 0) return drop("disconnected");
     out_at_ += static_cast<std::size_t>(count);
     progress_ = Clock::now();
-    const std::size_t pieces = std::min(unsent_pieces_, static_cast<std::size_t>(count));
-    if (pieces > 0) answer_->note_sent(pieces);
-    unsent_pieces_ -= pieces;
+    count_unread();
   }
   if (is(State::closed)) return;
   out_.clear();
@@ -393,7 +395,9 @@ void HttpConnection::stop() {
 void HttpConnection::check_time(Time now) {
   guarded([this, now] {
     if (is(State::closed)) return;
-    if (out_at_ < out_.size() && now - progress_ > shared_.settings.stall_timeout) return drop("too slow");
+    const bool is_behind = is(State::answering) && !is_answered_ && now - over_since_ > shared_.settings.unsent_time;
+    const bool is_stalled = unread() > 0 && now - progress_ > shared_.settings.stall_timeout;
+    if (is_behind || is_stalled) return drop("too slow");
     if (now > deadline_) return on_deadline();
     if (!is_full() || is_reading_) return;
     pollfd waiting{socket_, POLLRDHUP, 0};
@@ -434,6 +438,7 @@ void HttpConnection::close() {
   if (answer_) answer_->set_gone();
   state_ = State::closed;
   shared_.body_bytes -= std::exchange(counted_body_, 0);
+  shared_.unread_bytes -= std::exchange(counted_unread_, 0);
   boost::system::error_code ignored;
   descriptor_.close(ignored);
   shared_.on_close(*this);

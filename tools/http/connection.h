@@ -28,9 +28,11 @@ struct HttpShared {
   HttpLoop& loop;
   std::shared_ptr<HttpWakeup> wakeup;
   std::function<void(HttpConnection&)> on_close;
-  std::function<void()> on_full;  // a connection waits for is_full() to end
+  std::function<void()> on_full;                    // a connection waits for is_full() to end
+  std::function<void(HttpConnection&)> on_crowded;  // unread_bytes are too many; the connection has added to them
   bool stopping = false;
-  std::size_t body_bytes = 0;  // of all bodies that are being received
+  std::size_t body_bytes = 0;    // of all bodies that are being received
+  std::size_t unread_bytes = 0;  // of all answers
   std::vector<char> scratch = std::vector<char>(std::size_t{64} << 10);
 };
 
@@ -56,6 +58,9 @@ class HttpConnection final : public HttpAnswered, public std::enable_shared_from
   // Whether so much is read ahead that the connection waits for its answer before it reads more.
   bool is_full() const;
   bool is_answering() const { return is(State::answering); }
+  // Bytes of answers that the client has not taken, and when it last took some.
+  std::size_t unread() const { return out_.size() - out_at_; }
+  Time progress() const { return progress_; }
 
  private:
   enum class State {
@@ -82,6 +87,7 @@ class HttpConnection final : public HttpAnswered, public std::enable_shared_from
   void send_pieces(const HttpAnswerBuffer::Taken& taken);
   void on_abandoned();
   void append(std::string_view bytes);
+  void count_unread();
   void flush();
   void finish_answer();
   void begin_request();
@@ -101,6 +107,7 @@ class HttpConnection final : public HttpAnswered, public std::enable_shared_from
   const bool checks_host_;
   State state_ = State::head;
   Time deadline_, progress_;                                         // progress_: when output could last be sent
+  Time over_since_ = Time::max();                                    // when unread() exceeded HttpSettings::unsent
   bool is_reading_ = false, is_writing_ = false, is_ended_ = false;  // is_ended_: the client sends nothing more
 
   std::string in_;  // received and not yet consumed, from in_at_ on
@@ -113,7 +120,7 @@ class HttpConnection final : public HttpAnswered, public std::enable_shared_from
 
   std::string out_;  // to be sent, from out_at_ on
   std::size_t out_at_ = 0;
-  std::size_t unsent_pieces_ = 0;  // bytes of pieces in out_
+  std::size_t counted_unread_ = 0;  // bytes of out_ in HttpShared::unread_bytes
 
   std::shared_ptr<HttpAnswerBuffer> answer_;
   std::chrono::system_clock::time_point began_;

@@ -93,9 +93,10 @@ class HttpServer::Server {
         most_connections_(possible_connections(settings_.connections)),
         signals_(loop_),
         tick_(loop_),
-        shared_{settings_, access_, handler_, loop_, std::make_shared<HttpWakeup>(loop_), {}, {}} {
+        shared_{settings_, access_, handler_, loop_, std::make_shared<HttpWakeup>(loop_), {}, {}, {}} {
     shared_.on_close = [this](HttpConnection& connection) { remove(connection); };
     shared_.on_full = [this] { tick_within(short_tick); };
+    shared_.on_crowded = [this](const HttpConnection& newest) { make_room_beside(newest); };
     for (const HttpListener& listener : listeners_) {
       addresses_.push_back(listener.address());
       port_ = std::max(port_, listener.port());
@@ -198,6 +199,21 @@ class HttpServer::Server {
     connections_.erase(&connection);
     open_ = connections_.size();
     if (shared_.stopping && connections_.empty()) loop_.stop();
+  }
+
+  // Drops the clients that have not taken from their answers for the longest time, until the rest fits.
+  void make_room_beside(const HttpConnection& newest) {
+    for (;;) {
+      std::size_t largest = 0;
+      std::shared_ptr<HttpConnection> slowest;
+      for (const auto& [key, connection] : connections_) {
+        largest = std::max(largest, connection->unread());
+        if (key == &newest || connection->unread() == 0) continue;
+        if (!slowest || connection->progress() < slowest->progress()) slowest = connection;
+      }
+      if (!slowest || shared_.unread_bytes - largest <= settings_.answer_memory) return;
+      slowest->drop("too slow");
+    }
   }
 
   std::vector<std::shared_ptr<HttpConnection>> all_connections() const {

@@ -32,7 +32,12 @@ struct HttpSettings {
   HttpReaderLimits request;
   std::size_t body_memory = std::size_t{256} << 20;  // bytes of all bodies that are being received
   std::size_t connections = 4096;
-  std::size_t unsent = std::size_t{512} << 10;      // bytes of an answer in pieces that a client has not read yet
+  // Bytes that a client has not read of an answer that is still being made, for longer than unsent_time.
+  std::size_t unsent = std::size_t{512} << 10;
+  std::chrono::milliseconds unsent_time{10'000};
+  // Bytes that clients have not read of all answers except the largest. Above, the client that has taken nothing for
+  // the longest time is dropped.
+  std::size_t answer_memory = std::size_t{256} << 20;
   std::chrono::milliseconds head_timeout{10'000};   // from the first byte of a request, or the start of the connection
   std::chrono::milliseconds body_timeout{30'000};   // for each body_step
   std::chrono::milliseconds idle_timeout{75'000};   // between requests

@@ -33,6 +33,7 @@ TEST(HttpOptions, DefaultsAreThoseOfTheServer) {
   EXPECT_EQ(settings.request.head, usual.request.head);
   EXPECT_EQ(settings.request.body, usual.request.body);
   EXPECT_EQ(settings.unsent, usual.unsent);
+  EXPECT_EQ(settings.unsent_time, std::chrono::seconds(10)) << "the help says so";
   EXPECT_EQ(settings.connections, usual.connections);
   EXPECT_EQ(settings.body_memory, usual.body_memory);
 }
