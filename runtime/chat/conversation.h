@@ -145,8 +145,7 @@ class Conversation {
   std::size_t dropped_turns() const { return std::max(state_.dropped_turns, hidden_turns(turns())); }
 
   const ConversationState& state() const { return state_; }
-  // Continues with another conversation. Throws Error if the order of its messages is invalid: a system message after
-  // the first message, a tool's message without a call, no user message before an answer.
+  // Continues with another conversation. Throws Error if a tool's message has no call before it.
   void restore(ConversationState state);
 
   const Context& context() const { return context_; }

@@ -127,7 +127,7 @@ Message read_message(const ChatJson& value, bool exact, const std::string& where
     }
   }
   const auto content = read_content(fields, answers);
-  if (!content && message.tool_calls.empty()) fields.required_text("content");
+  if (!content && !answers) fields.required_text("content");  // an answer may have calls or thoughts alone
   message.content = content.value_or("");
   return message;
 }
@@ -224,26 +224,13 @@ jinja::Value template_messages(const std::vector<Message>& messages, Arguments a
 }
 
 void check_order(const std::vector<Message>& messages, const std::string& source) {
-  bool asked = false;
   std::size_t pending = 0;
   for (std::size_t i = 0; i < messages.size(); ++i) {
-    const auto fail = [&](std::string_view reason) {
-      throw Error(fmt::format("{}: messages[{}], of the {}, {}", source, i, name_of(messages[i].role), reason));
-    };
-    switch (messages[i].role) {
-      case Role::system:
-        break;
-      case Role::user:
-        asked = true;
-        pending = 0;
-        break;
-      case Role::assistant:
-        if (!asked) fail("comes before any of the user");
-        pending = messages[i].tool_calls.size();
-        break;
-      case Role::tool:
-        if (pending == 0) fail("follows no call that waits for a result");
-        --pending;
+    const Role role = messages[i].role;
+    if (role == Role::user || role == Role::assistant) {
+      pending = messages[i].tool_calls.size();
+    } else if (role == Role::tool && pending-- == 0) {
+      throw Error(fmt::format("{}: messages[{}], of the tool, follows no call that waits for a result", source, i));
     }
   }
 }

@@ -22,7 +22,7 @@ struct SavedConversation {
 
 // Reads {"messages": [...], "tools": [...]}, MiniMind's {"conversations": [...]} (training_conversation.h), only the
 // list of messages, or what the chat page exports. Messages are those of OpenAI's chat completions: role, content (a
-// string, a list of texts, or null next to calls), name, reasoning_content, tool_calls and tool_call_id. Arguments of
+// string, a list of texts, or null in an answer), name, reasoning_content, tool_calls and tool_call_id. Arguments of
 // calls are a JSON object or its text, which may be empty for none. A text may have cache_control, and one of an answer
 // may be a refusal. Other keys may be null. Any other key throws Error, which starts with `source`
 // and names the message. An invalid order throws Error too, see check_order(), and so do more than max_messages.
@@ -36,8 +36,8 @@ std::string conversation_json(const SavedConversation& conversation);
 // on one line, with the order of keys kept; the template gets all of it. Throws Error, which starts with `source`.
 std::string parse_tools(std::string_view json, const std::string& source);
 
-// Throws Error, naming the message, unless a user message precedes the first answer, and every tool message follows an
-// answer that has a call for it.
+// Throws Error, naming the message, unless every tool message follows an answer that has a call for it. An answer may
+// come first, such as the greeting of a character.
 void check_order(const std::vector<Message>& messages, const std::string& source);
 
 // Returns the chat template's input for the messages: reasoning_content next to the content. A verbatim text replaces

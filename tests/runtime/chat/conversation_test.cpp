@@ -542,8 +542,25 @@ TEST(Conversation, ContinuesASavedConversation) {
   chat.conversation.restore(state);
   EXPECT_EQ(chat.conversation.regenerate({}, chat.interrupted).withdrawn, false);
   EXPECT_EQ(chat.conversation.messages().size(), 2u);
-  state.messages = {{.role = Role::assistant, .content = "hi"}};
+  state.messages = {{.role = Role::tool, .content = "hi"}};
   EXPECT_THROW(chat.conversation.restore(state), Error);
+}
+
+TEST(Conversation, AGreetingStaysBeforeTheTurns) {
+  ConversationOptions options = plain();
+  options.history = 0;
+  SmallChat chat(Family::v3, 2048, options);
+  ConversationState state;
+  state.messages = {{.role = Role::assistant, .content = "hi"}};
+  chat.conversation.restore(state);
+  EXPECT_THROW(chat.conversation.regenerate({}, chat.interrupted), UsageError);
+  for (const char* const question : {"a", "b"}) chat.ask(question);
+  EXPECT_TRUE(
+      text_in(chat).starts_with("<|im_start|>assistant\n<think>\n\n</think>\n\nhi<|im_end|>\n<|im_start|>user\nb<"))
+      << text_in(chat);
+  EXPECT_EQ(chat.conversation.turns(), 2u);
+  chat.conversation.reset();
+  EXPECT_EQ(chat.conversation.messages(), state.messages);
 }
 
 }  // namespace

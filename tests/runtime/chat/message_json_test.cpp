@@ -83,6 +83,15 @@ TEST(MessageJson, ReadsWhatOthersWrite) {
                                                                 {.name = "g", .arguments = "{}"}}));
 }
 
+TEST(MessageJson, AnAnswerMayComeFirstAndAfterAnother) {
+  const auto read = parse_conversation(
+      R"([{"role": "system", "content": "s"}, {"role": "assistant", "content": "hi"},
+          {"role": "assistant", "content": null, "reasoning": "t"}, {"role": "user", "content": "q"}])",
+      "chat.json");
+  ASSERT_EQ(read.messages.size(), 4u);
+  EXPECT_EQ(read.messages[2], (Message{.role = Role::assistant, .content = "", .reasoning = "t"}));
+}
+
 TEST(MessageJson, ReadsContentInParts) {
   const auto read = parse_conversation(
       R"([{"role": "developer", "content": [{"type": "text", "text": "s"}]},
@@ -125,10 +134,10 @@ TEST(MessageJson, ErrorsNameTheInvalidMessage) {
   expect(R"([{"role": "user", "content": [{"type": "text", "text": "a", "cache_control": 1}]}])", "cache_control is 1");
   expect(R"([{"role": "user", "content": [{"type": "image_url", "image_url": {}}]}])",
          "content[0].type is 'image_url', expected \"text\"");
-  expect(R"([{"role": "user", "content": "", "tool_calls": []}])", "'tool_calls'");
+  expect(R"([{"role": "user", "content": "", "tool_calls": [{"name": "f"}]}])", "'tool_calls'");
   expect(R"([{"role": "user", "content": "", "verbatim": "x"}])", "'verbatim'");
-  expect(R"([{"role": "assistant", "content": ""}])", "messages[0], of the assistant");
   expect(R"([{"role": "user", "content": ""}, {"role": "tool", "content": ""}])", "messages[1], of the tool");
+  expect(R"([{"role": "assistant", "content": ""}, {"role": "tool", "content": ""}])", "messages[1], of the tool");
   expect(R"([{"role": "assistant", "tool_calls": {}}])", "expected a list of calls");
   expect(R"([{"role": "assistant", "tool_calls": [{"name": "f", "arguments": "[1]"}]}])", "tool_calls[0].arguments");
   expect(R"([{"role": "assistant", "tool_calls": [{"name": "f", "arguments": 1}]}])", "expected a JSON object");

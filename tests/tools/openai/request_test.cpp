@@ -168,8 +168,9 @@ TEST(Request, FieldsThatAreNullCountAsMissing) {
   EXPECT_EQ(read_request(body, true, defaults()).max_tokens, 6u);
 }
 
-TEST(Request, TakesMessagesWithTheEmptyAnnotationsOfOtherServers) {
+TEST(Request, TakesMessagesWithTheEmptyListsOfOtherPrograms) {
   RequestJson body = full_chat();
+  body["messages"][1]["tool_calls"] = RequestJson::array();
   body["messages"][2]["annotations"] = RequestJson::array();
   EXPECT_EQ(read_request(body, true, defaults()).messages.size(), 4u);
 }
