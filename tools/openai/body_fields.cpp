@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <cmath>
 #include <cstdint>
 #include <nlohmann/json.hpp>
 #include <variant>
@@ -18,10 +19,12 @@
 namespace minimind {
 namespace {
 
+constexpr std::string_view dry_range = "dry_penalty_last_n";
+
 // The least of the negative numbers that mean no limit; 0 if there are none.
 int least_word(const GenerationParameter& parameter, std::string_view name) {
   if (name == parameter.ollama && parameter.name == "max_tokens") return -2;
-  return parameter.name == "max_tokens" || parameter.name == "top_k" ? -1 : 0;
+  return parameter.name == "max_tokens" || parameter.name == "top_k" || parameter.name == dry_range ? -1 : 0;
 }
 
 // About a millisecond.
@@ -42,20 +45,32 @@ std::vector<std::string> names_of(const GenerationParameter& parameter, Dialect 
 
 BodyFields::BodyFields(const ChatJson& object, std::string where) : ChatFields(object, std::move(where)) {}
 
+std::optional<std::uint64_t> BodyFields::whole(const std::string& name, std::uint64_t least, std::uint64_t most) const {
+  const ChatJson& value = get(name);
+  const double number = value.is_number_float() ? value.get<double>() : NAN;
+  const bool fits = number >= static_cast<double>(least) && number <= static_cast<double>(most);
+  if (fits && number == std::floor(number)) return static_cast<std::uint64_t>(number);
+  return ChatFields::whole(name, least, most);
+}
+
 void BodyFields::read_number(const GenerationParameter& parameter, const std::string& name,
                              GenerationParameters& parameters) const {
   const ChatJson& value = get(name);
   const bool counts = std::holds_alternative<GenerationParameter::Member<std::size_t>>(parameter.value);
-  const bool is_number = counts ? value.is_number_integer() : value.is_number();
-  const double number = is_number ? value.get<double>() : NAN;
+  const double given = value.is_number() ? value.get<double>() : NAN;
+  const double number = counts && given != std::floor(given) ? NAN : given;
   const int word = least_word(parameter, name);
-  if (number < 0 && number >= word) return parameter.set(parameters, parameter.off);
+  if (number < 0 && number >= word) {
+    return parameter.set(parameters, parameter.name == dry_range ? parameter.most : parameter.off);
+  }
+  // Some programs ask for the top-1 token by a temperature of 1e-8: at any this low it is the only one that is sampled.
+  if (parameter.or_zero && number > 0 && number < parameter.least) return parameter.set(parameters, 0);
   if (parameter.fits(number)) return parameter.set(parameters, number);
   if (word < 0) fail(name, fmt::format("a whole number, {} to {}", word, parameter.most));
   fail(name, fmt::format("{} {}", counts ? "a whole number," : "a number,", parameter.range()));
 }
 
-// OpenAI's seed is any integer of 64 bits.
+// OpenAI's seed is any integer of 64 bits. -1 is none, as in llama.cpp, Ollama and vLLM.
 void BodyFields::read(const GenerationParameter& parameter, const std::string& name,
                       GenerationParameters& parameters) const {
   const ChatJson* const value = find(name);
@@ -68,6 +83,7 @@ void BodyFields::read(const GenerationParameter& parameter, const std::string& n
   if (!value->is_number_integer()) fail(name, "an integer of 64 bits");
   parameters.seed = value->is_number_unsigned() ? value->get<std::uint64_t>()
                                                 : static_cast<std::uint64_t>(value->get<std::int64_t>());
+  if (!value->is_number_unsigned() && *value == -1) parameters.seed.reset();
 }
 
 void BodyFields::read_parameters(GenerationParameters& parameters, Dialect dialect) const {

@@ -31,7 +31,7 @@ const RequestJson& full_chat() {
       "max_tokens": 6, "max_completion_tokens": 6, "temperature": 0.5, "top_p": 0.5, "min_p": 0.1, "typical_p": 0.9,
       "top_k": 5, "repeat_penalty": 1.1, "presence_penalty": 1, "frequency_penalty": -1, "dry_multiplier": 0.8,
       "dry_base": 1.75, "dry_allowed_length": 2, "dry_penalty_last_n": 64, "dry_sequence_breakers": ["\n"],
-      "seed": -1, "logit_bias": {"5": -100}, "stop": ["a", "b"], "logprobs": true, "top_logprobs": 3,
+      "seed": -2, "logit_bias": {"5": -100}, "stop": ["a", "b"], "logprobs": true, "top_logprobs": 3,
       "tools": [{"type": "function", "function": {"name": "f", "parameters": {"type": "object", "properties":
         {"x": {"$ref": "#/$defs/n"}}, "$defs": {"n": {"type": "integer"}}}}}],
       "tool_choice": {"type": "function", "function": {"name": "f"}}, "parallel_tool_calls": false,
@@ -97,7 +97,7 @@ TEST(Request, ReadsEveryField) {
   EXPECT_EQ(chat.max_tokens, 6u);
   EXPECT_EQ(chat.sampling.top_k, 5u);
   EXPECT_EQ(chat.sampling.dry.multiplier, 0.8);
-  EXPECT_EQ(chat.seed, ~std::uint64_t{0});
+  EXPECT_EQ(chat.seed, ~std::uint64_t{1});
   EXPECT_EQ(chat.sampling.logit_bias.size(), 1u);
   EXPECT_EQ(chat.stop, (std::vector<std::string>{"a", "b"}));
   EXPECT_EQ(chat.logprobs, 3u);
@@ -120,6 +120,35 @@ TEST(Request, ALengthOfMinusOneIsNoLimitButTheContext) {
   for (const char* const name : {"max_tokens", "max_completion_tokens"}) {
     EXPECT_EQ(read_request({{"prompt", "a"}, {name, -1}}, false, defaults()).max_tokens, largest_whole);
   }
+}
+
+TEST(Request, DryMayLookAtTheWholeText) {
+  const RequestJson body{{"prompt", "a"}, {"dry_penalty_last_n", -1}};
+  EXPECT_EQ(read_request(body, false, defaults()).sampling.dry.penalty_last_n, largest_whole);
+}
+
+TEST(Request, AWholeNumberMayBeWrittenAsAFloat) {
+  const RequestJson body{{"prompt", "a"}, {"max_tokens", 5.0}, {"n", 2.0}, {"top_k", -1.0}};
+  const Request request = read_request(body, false, defaults());
+  EXPECT_EQ(request.max_tokens, 5u);
+  EXPECT_EQ(request.n, 2u);
+  EXPECT_EQ(request.sampling.top_k, 0u);
+  for (const double wrong : {1.5, 1e300, -2.0}) {
+    EXPECT_THROW(read_request({{"prompt", "a"}, {"max_tokens", wrong}}, false, defaults()), RequestError) << wrong;
+    EXPECT_THROW(read_request({{"prompt", "a"}, {"n", wrong}}, false, defaults()), RequestError) << wrong;
+  }
+}
+
+TEST(Request, ASeedOfMinusOneIsNone) {
+  EXPECT_EQ(read_request({{"prompt", "a"}, {"seed", -1}}, false, defaults()).seed, std::nullopt);
+  EXPECT_EQ(read_request({{"prompt", "a"}, {"seed", ~std::uint64_t{0}}}, false, defaults()).seed, ~std::uint64_t{0});
+}
+
+TEST(Request, ATemperatureBelowTheLeastIsZero) {
+  for (const double low : {1e-8, 5e-324, 9.9e-7}) {
+    EXPECT_EQ(read_request({{"prompt", "a"}, {"temperature", low}}, false, defaults()).sampling.temperature, 0) << low;
+  }
+  EXPECT_THROW(read_request({{"prompt", "a"}, {"temperature", -1e-8}}, false, defaults()), RequestError);
 }
 
 TEST(Request, ThinkingHasTheNamesOfEveryServer) {
