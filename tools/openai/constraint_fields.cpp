@@ -17,7 +17,7 @@ namespace minimind {
 namespace {
 
 // What a field may say of a text.
-enum class ConstraintKind : std::uint8_t { schema, any_object, pattern, choice, grammar };
+enum class ConstraintKind : std::uint8_t { schema, named_schema, any_object, pattern, choice, grammar };
 
 struct ConstraintField {
   std::string_view name;
@@ -35,46 +35,13 @@ constexpr std::array fields_of_outputs{
 constexpr std::array sglang_fields{ConstraintField{"json_schema", ConstraintKind::schema},
                                    ConstraintField{"regex", ConstraintKind::pattern},
                                    ConstraintField{"ebnf", ConstraintKind::grammar}};
-
-std::shared_ptr<const Grammar> read_json_schema(const ChatJson& format) {
-  BodyFields fields(format, "response_format");
-  fields.find("type");
-  const ChatJson* const given = fields.object("json_schema");
-  fields.reject_the_rest();
-  BodyFields schema(*given, "response_format.json_schema");
-  for (const char* const name : {"name", "description"}) schema.text(name);
-  schema.flag("strict");
-  schema.find("schema");
-  // As an extension, properties that the schema does not name are allowed, too, and any order.
-  const bool open = schema.flag("open").value_or(false);
-  schema.reject_the_rest();
-  const ChatJson& json_schema = given->at("schema");
-  const std::string source = "response_format.json_schema.schema";
-  return schema_grammar(json_schema, source, open);
-}
-
-std::shared_ptr<const Grammar> read_response_format(const BodyFields& body) {
-  const ChatJson* const format = body.find("response_format");
-  if (!format) return nullptr;
-  const ChatJson type = format->is_object() ? format->value("type", ChatJson()) : ChatJson();
-  if (type == "text" || type == "json_object") {
-    BodyFields fields(*format, "response_format");
-    fields.find("type");
-    // As llama.cpp's server takes it.
-    const ChatJson* const schema = type == "text" ? nullptr : fields.object("schema");
-    fields.reject_the_rest();
-    if (type == "text") return nullptr;
-    return schema ? schema_grammar(*schema, "response_format.schema")
-                  : schema_grammar(ChatJson{{"type", "object"}}, "response_format", true);
-  }
-  const bool has_schema = type == "json_schema" && format->contains("json_schema") &&
-                          format->at("json_schema").is_object() && format->at("json_schema").contains("schema");
-  if (!has_schema) {
-    body.fail("response_format", R"({"type": "text"}, {"type": "json_object"}, or {"type": "json_schema", )"
-                                 R"("json_schema": {"schema": ...}})");
-  }
-  return read_json_schema(*format);
-}
+// Of a type of response_format: OpenAI's own field, llama.cpp's `schema` and TGI's `value`.
+constexpr std::array fields_of_objects{ConstraintField{"schema", ConstraintKind::schema},
+                                       ConstraintField{"value", ConstraintKind::schema}};
+constexpr std::array fields_of_schemas{ConstraintField{"json_schema", ConstraintKind::named_schema},
+                                       ConstraintField{"schema", ConstraintKind::schema},
+                                       ConstraintField{"value", ConstraintKind::named_schema}};
+constexpr std::array fields_of_patterns{ConstraintField{"value", ConstraintKind::pattern}};
 
 // An object, or its text.
 std::shared_ptr<const Grammar> read_schema(const BodyFields& fields, const std::string& name) {
@@ -83,6 +50,19 @@ std::shared_ptr<const Grammar> read_schema(const BodyFields& fields, const std::
   if (value.is_object()) return schema_grammar(value, source);
   if (!value.is_string()) fields.fail(name, "a JSON Schema: an object or its text");
   return schema_grammar(parse_chat_json(value.get_ref<const std::string&>(), source, LargeIntegers::kept), source);
+}
+
+// A schema with its name, as OpenAI's API has it.
+std::shared_ptr<const Grammar> read_named_schema(const BodyFields& format, const std::string& name) {
+  const std::string place = format.name_of(name);
+  BodyFields schema(*format.object(name), place);
+  for (const char* const its : {"name", "description"}) schema.text(its);
+  schema.flag("strict");
+  // As an extension, properties that the schema does not name are allowed, too, and any order.
+  const bool open = schema.flag("open").value_or(false);
+  const ChatJson& json_schema = schema.required("schema");
+  schema.reject_the_rest();
+  return schema_grammar(json_schema, place + ".schema", open);
 }
 
 std::shared_ptr<const Grammar> read_texts(const BodyFields& fields, const std::string& name) {
@@ -98,6 +78,8 @@ std::shared_ptr<const Grammar> read_field(const BodyFields& fields, const std::s
   switch (kind) {
     case ConstraintKind::schema:
       return read_schema(fields, name);
+    case ConstraintKind::named_schema:
+      return read_named_schema(fields, name);
     case ConstraintKind::any_object:
       fields.require(name, true);
       return schema_grammar(ChatJson{{"type", "object"}}, fields.name_of(name), true);
@@ -127,6 +109,30 @@ void read_fields(const BodyFields& fields, std::span<const ConstraintField> name
     const std::string field = fields.name_of(name);
     use(constraint, about(field, [&, kind = kind] { return read_field(fields, name, kind); }), field);
   }
+}
+
+std::span<const ConstraintField> fields_of_format(std::string_view type) {
+  if (type == "json_object" || type == "json") return fields_of_objects;
+  if (type == "json_schema") return fields_of_schemas;
+  return type == "regex" ? std::span<const ConstraintField>(fields_of_patterns) : std::span<const ConstraintField>();
+}
+
+std::shared_ptr<const Grammar> read_response_format(const BodyFields& body) {
+  const ChatJson* const format = body.object("response_format");
+  if (!format) return nullptr;
+  const BodyFields fields(*format, "response_format");
+  const std::string type = fields.text("type").value_or("");
+  TextConstraint given;
+  read_fields(fields, fields_of_format(type), given);
+  if (type == "json_object" && !given.grammar) {
+    given.grammar = schema_grammar(ChatJson{{"type", "object"}}, "response_format", true);
+  }
+  if (type != "text" && !given.grammar) {
+    body.fail("response_format", R"({"type": "text"}, {"type": "json_object"}, or {"type": "json_schema", )"
+                                 R"("json_schema": {"schema": ...}})");
+  }
+  fields.reject_the_rest();
+  return given.grammar;
 }
 
 }  // namespace

@@ -67,13 +67,29 @@ void read_effort(const BodyFields& fields, const char* name, Request& request) {
   request.think = *effort != "none";
 }
 
-void read_thinking(const BodyFields& body, Request& request) {
-  read_effort(body, "reasoning_effort", request);
-  if (const ChatJson* const reasoning = body.object("reasoning")) {  // as OpenRouter has it
+// The objects of OpenRouter, and of Anthropic and DeepSeek. A thought is as long as the model makes it.
+void read_thinking_objects(const BodyFields& body, Request& request) {
+  if (const ChatJson* const reasoning = body.object("reasoning")) {
     const BodyFields fields(*reasoning, "reasoning");
     read_effort(fields, "effort", request);
+    if (const auto think = fields.flag("enabled")) request.think = think;
+    fields.require("exclude", false);
+    fields.take_hints({"max_tokens"}, request.hints);
     fields.reject_the_rest();
   }
+  if (const ChatJson* const thinking = body.object("thinking")) {
+    const BodyFields fields(*thinking, "thinking");
+    const std::string type = fields.required_text("type");
+    if (type != "enabled" && type != "disabled") fields.fail("type", "enabled or disabled");
+    request.think = type == "enabled";
+    fields.take_hints({"budget_tokens"}, request.hints);
+    fields.reject_the_rest();
+  }
+}
+
+void read_thinking(const BodyFields& body, Request& request) {
+  read_effort(body, "reasoning_effort", request);
+  read_thinking_objects(body, request);
   for (const char* const name : {"open_thinking", "enable_thinking"}) {
     if (const auto think = body.flag(name)) request.think = think;
   }

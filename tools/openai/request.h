@@ -97,6 +97,7 @@ inline constexpr auto hint_fields = {"verbosity",
                                      "cache_salt",
                                      "guided_decoding_backend",
                                      "mm_processor_kwargs",
+                                     "thinking_budget",
                                      "timings_per_token",
                                      "ttl",
                                      "reasoning_format"};
@@ -120,9 +121,9 @@ void require_no_other_sampling(const BodyFields& body);
 // top_logprobs, echo, n, best_of, stream, stream_options; and top_k, min_p, typical_p, repeat_penalty, dry_*, the
 // fields of read_constraint(), ignore_eos, stop_token_ids, min_tokens, prompt_logprobs, return_token_ids,
 // return_tokens_as_token_ids, plain_content, chat_template, open_thinking and enable_thinking, also in
-// chat_template_kwargs, which may have thinking and reasoning_effort, too; and reasoning.effort. Fields that change
-// nothing, such as `user`, `store` and `metadata`, are accepted. Throws RequestError for anything else and for values
-// of another type or out of range, naming the field.
+// chat_template_kwargs, which may have thinking and reasoning_effort, too; reasoning.effort and reasoning.enabled; and
+// thinking.type. Fields that change nothing, such as `user`, `store` and `metadata`, are accepted. Throws RequestError
+// for anything else and for values of another type or out of range, naming the field.
 Request read_request(const ChatJson& body, bool chat, const RequestDefaults& defaults);
 
 }  // namespace minimind

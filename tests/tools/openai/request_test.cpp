@@ -158,6 +158,9 @@ TEST(Request, ThinkingHasTheNamesOfEveryServer) {
         {R"({"chat_template_kwargs": {"reasoning_effort": "low"}})", true},
         {R"({"chat_template_kwargs": {"reasoning_effort": "none"}})", false},
         {R"({"reasoning": {"effort": "high"}})", true},
+        {R"({"reasoning": {"enabled": false, "exclude": false}})", false},
+        {R"({"thinking": {"type": "enabled"}})", true},
+        {R"({"thinking": {"type": "disabled"}})", false},
         {R"({"reasoning": {"effort": "none"}})", false}}) {
     RequestJson body{{"messages", {{{"role", "user"}, {"content", "a"}}}}, {"ttl", 60}, {"reasoning_format", "auto"}};
     body.update(RequestJson::parse(fields));
@@ -165,6 +168,14 @@ TEST(Request, ThinkingHasTheNamesOfEveryServer) {
     EXPECT_EQ(request.think, thinks) << fields;
     EXPECT_EQ(request.hints, (std::vector<std::string>{"ttl", "reasoning_format"}));
   }
+}
+
+TEST(Request, TheBudgetOfAThoughtIsAHint) {
+  const RequestJson body = RequestJson::parse(
+      R"({"messages": [{"role": "user", "content": "a"}], "reasoning": {"max_tokens": 9}, "thinking_budget": 9,
+          "thinking": {"type": "enabled", "budget_tokens": 9}})");
+  EXPECT_EQ(read_request(body, true, defaults()).hints,
+            (std::vector<std::string>{"reasoning.max_tokens", "thinking.budget_tokens", "thinking_budget"}));
 }
 
 TEST(Request, FieldsOfOtherServersAreTakenIfTheyAreOff) {
@@ -297,12 +308,18 @@ TEST(Request, ReadsTheConstraintsOfOtherServers) {
   }
 }
 
-TEST(Request, AnObjectMayHaveTheSchemaOfLlamaCpp) {
-  const auto* const fields =
-      R"({"response_format": {"type": "json_object", "schema": {"properties": {"a": {"const": 1}},
-      "required": ["a"]}}})";
-  EXPECT_EQ(allowed(read_request(chat_with(fields), true, defaults()), {"1", R"({"a":1})", R"({"b":1})"}),
-            std::vector<std::string>{R"({"a":1})"});
+TEST(Request, AFormatHasItsSchemaWhereAnyServerHasIt) {
+  const std::string schema = R"({"properties": {"a": {"const": 1}}, "required": ["a"]})";
+  for (const std::string& format :
+       {R"("json_object", "schema": )" + schema, R"("json_object", "value": )" + schema,
+        R"("json", "value": )" + schema, R"("json_schema", "json_schema": {"name": "n", "schema": )" + schema + "}",
+        R"("json_schema", "schema": )" + schema, R"("json_schema", "value": {"schema": )" + schema + "}",
+        std::string(R"("regex", "value": "[{]\"a\":1[}]")")}) {
+    const std::string fields = R"({"response_format": {"type": )" + format + "}}";
+    EXPECT_EQ(allowed(read_request(chat_with(fields.c_str()), true, defaults()), {"1", R"({"a":1})", R"({"b":1})"}),
+              std::vector<std::string>{R"({"a":1})"})
+        << format;
+  }
 }
 
 TEST(Request, RejectsSeveralConstraintsAndThoseThatAreNone) {
