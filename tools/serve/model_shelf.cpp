@@ -22,11 +22,10 @@ namespace minimind {
 namespace {
 
 // As MiniMind's own clients name every model.
-constexpr std::array<std::string_view, 5> usual_names{"minimind", "minimind-local", "minimind-local:latest",
-                                                      "jingyaogong/minimind-3", "jingyaogong/minimind-3:latest"};
+constexpr std::array<std::string_view, 3> usual_names{"minimind", "minimind-local", "jingyaogong/minimind-3"};
 
-bool is_usual_name(const std::string& name) {
-  return name.empty() || std::ranges::find(usual_names, name) != usual_names.end();
+bool is_usual_name(std::string_view name) {
+  return name.empty() || std::ranges::find(usual_names, without_tag(name)) != usual_names.end();
 }
 
 // The checkpoints in the folder's folder "lora", where MiniMind's trainers write LoRAs.
@@ -89,6 +88,12 @@ std::string megabytes(std::size_t bytes) {
 }
 
 }  // namespace
+
+std::string_view without_tag(std::string_view name) {
+  constexpr std::string_view tag = ":latest";
+  if (name.ends_with(tag)) name.remove_suffix(tag.size());
+  return name;
+}
 
 const std::atomic<bool> ModelShelf::never_gone = false;
 
@@ -164,7 +169,7 @@ void ModelShelf::keep(const ServedModel& served) {
 std::shared_ptr<ServedModel> ModelShelf::get(const std::string& name, const std::atomic<bool>& gone) {
   if (folder_.empty()) {
     std::shared_ptr<ServedModel> model = only();
-    if (is_usual_name(name) || model->model.has_name(name)) return model;
+    if (is_usual_name(name) || model->model.has_name(std::string(without_tag(name)))) return model;
     const std::string& own = model->model.names().front();
     if (is_or_has_name_of_another(settings_.arguments.checkpoint.model, name)) {
       fail_unknown(name, quote(own) + "; the checkpoint of that name is not served: start the server with its folder");
@@ -213,8 +218,9 @@ ModelShelf::Named ModelShelf::find(const std::string& name) {
   const auto named = [](const std::vector<File>& files, const std::string& its) {
     return std::ranges::find(files, its, &File::name);
   };
-  const std::size_t colon = is_usual ? std::string::npos : name.find(':');
-  const std::string base = name.substr(0, colon), lora = colon == std::string::npos ? "" : name.substr(colon + 1);
+  const std::string full(named(loras_, "latest") == loras_.end() ? without_tag(name) : name);
+  const std::size_t colon = is_usual ? std::string::npos : full.find(':');
+  const std::string base = full.substr(0, colon), lora = colon == std::string::npos ? "" : full.substr(colon + 1);
   const bool is_known =
       is_usual ? !files_.empty()
                : named(files_, base) != files_.end() && (lora.empty() || named(loras_, lora) != loras_.end());

@@ -10,6 +10,7 @@
 #include <mutex>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -32,13 +33,17 @@ struct ServedModel {
   std::uint64_t last_use = 0;  // of the shelf
 };
 
+// Returns a model's name without Ollama's tag ":latest".
+std::string_view without_tag(std::string_view name);
+
 // Thrown to a request that waits for a model when its client is gone: nobody gets its answer.
 struct ClientGone {};
 
 // The models that a server has: one file, or every checkpoint in a folder under its name, loaded when it is first
-// requested. NAME:LORA is a model with a LoRA of the folder, or of its folder lora/, merged. The folder may change at
-// any time, as it does while a trainer saves to it: the next request gets what was added or written anew, once it can
-// be read from its beginning to its end. Texts that run end with the weights that they began with.
+// requested. NAME:LORA is a model with a LoRA of the folder, or of its folder lora/, merged, and NAME:latest is NAME
+// unless a LoRA is called so. The folder may change at any time, as it does while a trainer saves to it: the next
+// request gets what was added or written anew, once it can be read from its beginning to its end. Texts that run end
+// with the weights that they began with.
 class ModelShelf {
  public:
   struct Settings {

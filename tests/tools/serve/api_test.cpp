@@ -2582,6 +2582,7 @@ TEST(ModelShelfTest, LoadsTheModelsOfAFolderAsTheyAreAskedFor) {
   std::size_t loaded = 0;
   for (const auto& model : models.list()) loaded += model.context > 0;
   EXPECT_EQ(loaded, 1u);
+  EXPECT_EQ(models.get("b:latest")->model.names(), std::vector<std::string>{"b"});
   EXPECT_THROW(models.get("c"), RequestError);
   EXPECT_THROW(models.get("a:nothing"), RequestError);
   EXPECT_THROW(models.only(), RequestError);
@@ -2621,7 +2622,7 @@ TEST(ModelShelfTest, ASingleModelHasNoNameOfACheckpointNextToIt) {
     EXPECT_THROW(models.get(name), RequestError) << name;
   }
   EXPECT_TRUE(log.empty());
-  for (const char* const name : {"a", "a.pth", "minimind"}) models.get(name);
+  for (const char* const name : {"a", "a.pth", "a:latest", "minimind"}) models.get(name);
   EXPECT_TRUE(log.empty()) << "these are its names";
   for (const char* const name : {"c", "c", "out/a.pth", "c"}) models.get(name);
   ASSERT_EQ(log.size(), 2u) << "each once";
@@ -2679,7 +2680,9 @@ TEST(ModelShelfTest, SeesWhatATrainerSavesAfterTheStart) {
   EXPECT_EQ(models.list()[0].name, "a");
   EXPECT_GT(models.list()[0].context, 0u) << "the only one is loaded at once";
   EXPECT_EQ(models.only()->model.names(), std::vector<std::string>{"a"});
-  EXPECT_EQ(models.get("b")->model.names(), std::vector<std::string>{"a"}) << "the only one has any name";
+  for (const char* const name : {"b", "a:latest", "b:latest"}) {
+    EXPECT_EQ(models.get(name)->model.names(), std::vector<std::string>{"a"}) << "the only one has any name";
+  }
   std::filesystem::last_write_time(folder.path() + "/a.pth",
                                    std::filesystem::file_time_type::clock::now() - std::chrono::hours(1));
   std::filesystem::copy_file(MINIMIND_SOURCE_DIR "/weights/demo/model.pth", folder.path() + "/b.pth");
