@@ -166,7 +166,7 @@ void read_chat(const BodyFields& body, Request& request, const RequestDefaults& 
   const bool wants_logprobs = body.flag("logprobs").value_or(false);
   read_template(body, request, defaults);
   const auto top = body.whole("top_logprobs", 0, defaults.most_logprobs);
-  if (top && !wants_logprobs) {
+  if (top.value_or(0) > 0 && !wants_logprobs) {
     throw RequestError("top_logprobs requires logprobs, but logprobs is not true", "top_logprobs");
   }
   if (wants_logprobs) request.logprobs = top.value_or(0);
@@ -294,7 +294,8 @@ void read_penalty_range(const BodyFields& body, Request& request) {
   const bool penalizes =
       sampling.repeat_penalty != 1 || sampling.presence_penalty != 0 || sampling.frequency_penalty != 0;
   if (*last > 0 && penalizes) {
-    body.fail("repeat_last_n", "-1 or 0, because penalties are for the whole text, or off");
+    body.fail("repeat_last_n",
+              "-1 for penalties of the whole text or 0 for none, because there is no window of another length");
   }
 }
 

@@ -179,6 +179,7 @@ OllamaRequest read_ollama(OllamaRoute route, const ChatJson& object, const Reque
   route == OllamaRoute::chat ? read_chat(body, request) : read_prompt(body, request, model.tokenizer());
   // Models stay until others need the memory, and what is too long is an error.
   body.take_hints({"keep_alive", "truncate", "shift"}, request.text.hints);
+  body.require("_debug_render_only", false);  // of every request of Ollama's own client
   body.reject_the_rest();
   if (!model.has_name(ollama_model_name(object))) request.model = model.names().front();
   return request;

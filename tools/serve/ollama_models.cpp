@@ -103,11 +103,9 @@ ChatJson model_info(const TextModel& model) {
 }  // namespace
 
 std::string ollama_model_name(const ChatJson& body) {
-  constexpr std::string_view tag = ":latest";
   std::string name = text_or_empty(body, "model");
   if (name.empty()) name = text_or_empty(body, "name");
-  if (name.ends_with(tag)) name.resize(name.size() - tag.size());
-  return name;
+  return std::string(without_tag(name));
 }
 
 void fail_without_model() {
@@ -151,6 +149,8 @@ ChatJson ollama_show(const ChatJson& body, const TextModel& model, const Request
   BodyFields fields(body);
   for (const char* const name : {"model", "name"}) fields.text(name);
   fields.flag("verbose");
+  for (const char* const name : {"system", "template"}) fields.require(name, "");  // of Ollama's own client, empty
+  fields.require("options", ChatJson::object());
   fields.reject_the_rest();
   if (ollama_model_name(body).empty()) fail_without_model();
   return {{"modelfile", "FROM " + model.names().front()},

@@ -2303,7 +2303,11 @@ TEST_F(ApiTest, ShowsTheModelToOllama) {
   EXPECT_NE(shown["parameters"].get<std::string>().find("num_predict 16\n"), std::string::npos) << shown;
   EXPECT_NE(shown["template"].get<std::string>().find("{{ .Prompt }}"), std::string::npos) << shown;
   EXPECT_EQ(shown["capabilities"][0], "completion");
-  EXPECT_EQ(post_and_wait("/api/show", {{"model", "minimind"}, {"template", "x"}})->status(), 400);
+  const Json own{{"model", "minimind"}, {"name", ""}, {"system", ""}, {"template", ""}, {"options", nullptr}};
+  EXPECT_EQ(post_and_wait("/api/show", own)->json(), shown) << "as Ollama's own client asks";
+  for (const Json& other : {Json{{"template", "x"}}, Json{{"system", "x"}}, Json{{"options", {{"seed", 1}}}}}) {
+    EXPECT_EQ(post_and_wait("/api/show", own | other)->status(), 400) << other;
+  }
   const Json running = get("/api/ps")->json()["models"];
   ASSERT_EQ(running.size(), 1u);
   EXPECT_EQ(running[0]["name"], "minimind-poet");
@@ -2497,6 +2501,11 @@ TEST_F(ApiTest, TakesEveryFormOfAnOllamaRequest) {
   for (const Json& format : {Json(""), Json("json"), Json{{"const", 7}}}) {
     ask("/api/chat", {{"messages", {user}}, {"format", format}});
   }
+  // As Ollama's own client sends it.
+  const Json empty = Json::parse(R"({"suffix": "", "system": "", "template": "", "_debug_render_only": false})");
+  EXPECT_EQ(ask("/api/generate", Json{{"prompt", ""}} | empty)["done_reason"], "load");
+  EXPECT_EQ(ask("/api/generate", Json{{"prompt", "a"}} | empty)["done_reason"], "length");
+  ask("/api/chat", {{"messages", {user}}, {"_debug_render_only", false}});
   EXPECT_EQ(ask("/api/generate", {{"prompt", ""}})["done_reason"], "load");
   EXPECT_EQ(ask("/api/generate", {{"prompt", ""}, {"raw", true}})["done_reason"], "load");
   const auto tokens = [&](const Json& body) { return ask("/api/generate", body)["prompt_eval_count"].get<int>(); };
