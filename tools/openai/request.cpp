@@ -282,7 +282,7 @@ void read_ends(const BodyFields& body, Dialect dialect, Request& request) {
   body.fail(least, fmt::format("at most {}, the {}", request.max_tokens, most));
 }
 
-void read_penalty_range(const BodyFields& body, Request& request) {
+void read_penalty_range(const BodyFields& body, Request& request, std::size_t longest) {
   const ChatJson* const last = body.find("repeat_last_n");
   if (!last) return;
   if (!last->is_number_integer() || *last < -1) body.fail("repeat_last_n", "a whole number, -1 or more");
@@ -293,7 +293,8 @@ void read_penalty_range(const BodyFields& body, Request& request) {
   }
   const bool penalizes =
       sampling.repeat_penalty != 1 || sampling.presence_penalty != 0 || sampling.frequency_penalty != 0;
-  if (*last > 0 && penalizes) {
+  const auto range = last->get<double>();
+  if (range > 0 && range < static_cast<double>(longest) && penalizes) {
     body.fail("repeat_last_n",
               "-1 for penalties of the whole text or 0 for none, because there is no window of another length");
   }

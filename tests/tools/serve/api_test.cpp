@@ -2461,6 +2461,9 @@ TEST_F(ApiTest, PenalizesTheWholeTextForOllama) {
   }
   EXPECT_EQ(status(few | Json{{"repeat_last_n", 64}, {"num_gpu", 99}, {"mirostat", 0}}), 200) << "changes nothing";
   EXPECT_EQ(status(few | Json{{"repeat_last_n", -2}}), 400);
+  const Json of_context{{"repeat_penalty", 1.5}, {"num_ctx", 64}, {"repeat_last_n", 64}};
+  EXPECT_EQ(status(few | of_context), 200) << "no text is longer";
+  EXPECT_EQ(status(few | of_context | Json{{"repeat_last_n", 63}}), 400);
 }
 
 TEST_F(ApiTest, PenaltiesOfNoTokensAreOff) {
