@@ -103,10 +103,12 @@ void read_thinking(const BodyFields& body, Request& request) {
   fields.reject_the_rest();
 }
 
-// continue_final_message and add_generation_prompt, as vLLM has them.
+// continue_final_message and add_generation_prompt, as vLLM has them. Servers differ in what follows an answer that is
+// last if a body has neither: the rest of it, or another one.
 void read_continuation(const BodyFields& body, Request& request, bool only_prompt) {
   request.continues = body.flag("continue_final_message").value_or(false);
-  const bool new_answer = body.flag("add_generation_prompt").value_or(!request.continues);
+  const auto prompts_answer = body.flag("add_generation_prompt");
+  const bool new_answer = prompts_answer.value_or(!request.continues);
   request.starts_answer = new_answer || request.continues || !only_prompt;
   if (!request.starts_answer) return;
   if (new_answer == request.continues) {
@@ -119,10 +121,10 @@ void read_continuation(const BodyFields& body, Request& request, bool only_promp
     throw RequestError("continue_final_message requires that messages ends with an answer without calls",
                        "continue_final_message");
   }
-  if (!request.continues && has_answer) {
+  if (!request.continues && has_answer && !prompts_answer) {
     throw RequestError(
         "messages ends with an answer, expected a message of the user or the result of a tool; set "
-        "continue_final_message to true to continue the answer",
+        "continue_final_message to true to continue the answer, or add_generation_prompt to true for another one",
         "messages");
   }
 }

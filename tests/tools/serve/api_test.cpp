@@ -1502,6 +1502,8 @@ TEST_F(ApiTest, ContinuesAnAnswer) {
   body["add_generation_prompt"] = true;
   EXPECT_EQ(chat(body)->json()["error"]["param"], "continue_final_message");
   body.erase("continue_final_message");
+  EXPECT_EQ(chat(body)->status(), 200) << "another answer";
+  body.erase("add_generation_prompt");
   EXPECT_EQ(chat(body)->json()["error"]["param"], "messages");
 }
 
