@@ -199,6 +199,7 @@ void for_each_number(minimind_request& request, GenerationParameters& parameters
   copy(request.repeat_penalty, sampling.repeat_penalty);
   copy(request.presence_penalty, sampling.presence_penalty);
   copy(request.frequency_penalty, sampling.frequency_penalty);
+  copy(request.repeat_last_n, sampling.repeat_last_n);
   copy(request.dry_multiplier, sampling.dry.multiplier);
   copy(request.dry_base, sampling.dry.base);
   copy(request.dry_allowed_length, sampling.dry.allowed_length);

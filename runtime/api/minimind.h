@@ -277,6 +277,7 @@ typedef struct minimind_request {
   int held; /* not 0: the text starts with its first minimind_poll, and may wait for it while weights are replaced */
   const char* const* dry_sequence_breakers; /* NULL: \n : " and *; a repetition ends at any of these */
   size_t dry_sequence_breaker_count;
+  size_t repeat_last_n; /* 1073741824; the three penalties before DRY are for so many last tokens; 0: off */
 } minimind_request;
 
 MINIMIND_API void minimind_default_request(minimind_request* request, size_t size);

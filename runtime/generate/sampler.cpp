@@ -155,12 +155,23 @@ Sampler::Sampler(const SamplingOptions& options, std::size_t vocab_size)
       random_(options.seed) {}
 
 void Sampler::accept_prompt(std::int32_t token) {
-  seen_[static_cast<std::size_t>(token)] = true;
+  count(token, false);
 }
 
 void Sampler::accept(std::int32_t token) {
-  accept_prompt(token);
-  ++generated_[static_cast<std::size_t>(token)];
+  count(token, true);
+}
+
+void Sampler::count(std::int32_t token, bool is_generated) {
+  ++seen_[static_cast<std::size_t>(token)];
+  generated_[static_cast<std::size_t>(token)] += is_generated ? 1 : 0;
+  if (options_.repeat_last_n == largest_whole) return;
+  last_.emplace_back(token, is_generated);
+  if (last_.size() <= options_.repeat_last_n) return;
+  const auto [oldest, was_generated] = last_.front();
+  last_.pop_front();
+  --seen_[static_cast<std::size_t>(oldest)];
+  generated_[static_cast<std::size_t>(oldest)] -= was_generated ? 1 : 0;
 }
 
 std::int32_t Sampler::sample(std::span<const float> logits, std::span<const std::uint8_t> allowed,
@@ -194,7 +205,7 @@ double Sampler::score(std::size_t token, float logit) const {
   double score = logit;
   if (!bias_.empty()) score += bias_[token];
   if (options_.temperature != 0) score /= options_.temperature;
-  if (seen_[token]) score = score > 0 ? score / options_.repeat_penalty : score * options_.repeat_penalty;
+  if (seen_[token] > 0) score = score > 0 ? score / options_.repeat_penalty : score * options_.repeat_penalty;
   if (generated_[token] > 0) score -= options_.presence_penalty + generated_[token] * options_.frequency_penalty;
   if (!penalties_.empty()) score += penalties_[token];
   return score;

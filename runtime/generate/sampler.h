@@ -2,8 +2,10 @@
 
 #include <cstddef>
 #include <cstdint>
+#include <deque>
 #include <random>
 #include <span>
+#include <utility>
 #include <vector>
 
 #include "runtime/generate/sampling_options.h"
@@ -41,7 +43,8 @@ class LargeValues {
 //   2. logits / temperature;
 //   3. repeat penalty, for every token of the prompt or generated: a positive logit is divided by it, a negative logit
 //      multiplied. Presence and frequency penalties follow with OpenAI's meaning: a generated token that has appeared
-//      n > 0 times loses presence + n * frequency. Then the penalties of the caller, such as those of Dry, are added;
+//      n > 0 times loses presence + n * frequency. All three are for the last repeat_last_n tokens. Then the penalties
+//      of the caller, such as those of Dry, are added;
 //   4. top-k: logits below the k-th largest are dropped; logits equal to it stay;
 //   5. the steps of sampler.cpp that drop tokens by their probabilities, in their order there, which defines them.
 // Equal seeds and logits give equal tokens on every machine.
@@ -63,6 +66,7 @@ class Sampler {
   std::span<const Candidate> candidates() const { return candidates_; }
 
  private:
+  void count(std::int32_t token, bool is_generated);
   double score(std::size_t token, float logit) const;
   bool is_plain() const;
   bool ranks() const;
@@ -70,10 +74,12 @@ class Sampler {
   double uniform();
 
   SamplingOptions options_;
-  std::vector<bool> seen_;                // [vocab], in the prompt or generated
-  std::vector<std::uint32_t> generated_;  // [vocab], how often generated
-  std::vector<double> bias_;              // [vocab], or empty if there is none
-  std::vector<double> penalties_;         // [vocab], those of the caller, or empty until there are some
+  std::vector<std::uint32_t> seen_;                 // [vocab], how often in the prompt or generated
+  std::vector<std::uint32_t> generated_;            // [vocab], how often generated
+  std::deque<std::pair<std::int32_t, bool>> last_;  // tokens that are counted, and whether they were generated, if
+                                                    // not all are
+  std::vector<double> bias_;                        // [vocab], or empty if there is none
+  std::vector<double> penalties_;                   // [vocab], those of the caller, or empty until there are some
   std::span<const std::uint8_t> allowed_;
   std::vector<float> scores_;  // [vocab], rounded, minus infinity for excluded tokens
   LargeValues large_values_;

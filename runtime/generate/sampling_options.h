@@ -31,16 +31,21 @@ struct DryOptions {
   bool on() const { return multiplier > 0 && penalty_last_n > 0; }
 };
 
+// With these limits no finite logit can overflow a double.
+inline constexpr double largest_factor = 1e6, smallest_factor = 1e-6, largest_term = 1e6;
+inline constexpr std::size_t largest_whole = 1 << 30;
+
 // MiniMind's defaults (eval_llm.py).
 struct SamplingOptions {
-  double temperature = 0.85;     // 0 takes the largest logit
-  std::size_t top_k = 50;        // 0: off
-  double typical_p = 1;          // 1: off
-  double top_p = 0.95;           // 1: off
-  double min_p = 0;              // 0: off
-  double repeat_penalty = 1;     // 1: off
-  double presence_penalty = 0;   // 0: off
-  double frequency_penalty = 0;  // 0: off
+  double temperature = 0.85;                  // 0 takes the largest logit
+  std::size_t top_k = 50;                     // 0: off
+  double typical_p = 1;                       // 1: off
+  double top_p = 0.95;                        // 1: off
+  double min_p = 0;                           // 0: off
+  double repeat_penalty = 1;                  // 1: off
+  double presence_penalty = 0;                // 0: off
+  double frequency_penalty = 0;               // 0: off
+  std::size_t repeat_last_n = largest_whole;  // number of last tokens that these three penalties are for; 0: off
   DryOptions dry;
   std::vector<LogitBias> logit_bias;  // at most one per token
   std::uint64_t seed = 0;
@@ -79,10 +84,6 @@ struct GenerationParameter {
   std::string range() const;  // in words, such as "0 to 1"
 };
 
-// With these limits no finite logit can overflow a double.
-inline constexpr double largest_factor = 1e6, smallest_factor = 1e-6, largest_term = 1e6;
-inline constexpr std::size_t largest_whole = 1 << 30;
-
 inline constexpr GenerationParameter generation_parameters[] = {
     {"max_tokens", "max_completion_tokens", "N", [](GenerationParameters& p) { return &p.max_tokens; }, 0,
      largest_whole, false, largest_whole, "generate at most N tokens per text", "每段文本最多生成 N 个词元",
@@ -112,6 +113,10 @@ inline constexpr GenerationParameter generation_parameters[] = {
     {"frequency_penalty", "", "X", [](GenerationParameters& p) { return &p.sampling.frequency_penalty; }, -largest_term,
      largest_term, false, 0, "penalty per occurrence of a generated token; 0: off",
      "按已生成词元的出现次数惩罚；0：关闭"},
+    {"repeat_last_n", "", "N", [](GenerationParameters& p) { return &p.sampling.repeat_last_n; }, 0, largest_whole,
+     false, largest_whole,
+     "repeat, presence and frequency penalties are for the last N tokens, not the whole text; 0: off",
+     "重复、存在和频率惩罚只针对最近 N 个词元，而非整个文本；0：关闭"},
     {"dry_multiplier", "", "X", [](GenerationParameters& p) { return &p.sampling.dry.multiplier; }, 0, largest_factor,
      false, 0, "strength of DRY, which penalises repeated passages; 0: off", "DRY 的强度，抑制重复片段；0：关闭"},
     {"dry_base", "", "X", [](GenerationParameters& p) { return &p.sampling.dry.base; }, 1, largest_factor, false, 1.75,

@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -24,7 +25,9 @@ constexpr std::string_view dry_range = "dry_penalty_last_n";
 // The least of the negative numbers that mean no limit; 0 if there are none.
 int least_word(const GenerationParameter& parameter, std::string_view name) {
   if (name == parameter.ollama && parameter.name == "max_tokens") return -2;
-  return parameter.name == "max_tokens" || parameter.name == "top_k" || parameter.name == dry_range ? -1 : 0;
+  constexpr std::array with_word{std::string_view("max_tokens"), std::string_view("top_k"),
+                                 std::string_view("repeat_last_n"), dry_range};
+  return std::ranges::find(with_word, parameter.name) == with_word.end() ? 0 : -1;
 }
 
 // About a millisecond.

@@ -30,8 +30,9 @@ class BodyFields : public ChatFields {
   // A whole number, which some programs write as 5.0.
   std::optional<std::uint64_t> whole(const std::string& name, std::uint64_t least, std::uint64_t most) const;
   // All generation_parameters that there are, by the names that an API has for them; if there are two of a parameter,
-  // their values must be equal. Negative numbers for no limit are -1 of top_k, of the length and of DRY's range, as in
-  // vLLM and llama.cpp, and Ollama's num_predict -2. A seed of -1 is none. A temperature between 0 and its least is 0.
+  // their values must be equal. Negative numbers for no limit are -1 of top_k, of the length and of the penalties'
+  // ranges, as in vLLM and llama.cpp, and Ollama's num_predict -2. A seed of -1 is none. A temperature between 0 and
+  // its least is 0.
   void read_parameters(GenerationParameters& parameters, Dialect dialect) const;
   // A string or a list of them, none of them empty or too long: each token of a text is compared with all of them.
   static constexpr std::size_t most_short_texts = 64, longest_short_text = 1000;

@@ -284,24 +284,6 @@ void read_ends(const BodyFields& body, Dialect dialect, Request& request) {
   body.fail(least, fmt::format("at most {}, the {}", request.max_tokens, most));
 }
 
-void read_penalty_range(const BodyFields& body, Request& request, std::size_t longest) {
-  const ChatJson* const last = body.find("repeat_last_n");
-  if (!last) return;
-  if (!last->is_number_integer() || *last < -1) body.fail("repeat_last_n", "a whole number, -1 or more");
-  SamplingOptions& sampling = request.sampling;
-  if (*last == 0) {  // of no tokens: off, as in llama.cpp and Ollama
-    sampling.repeat_penalty = 1;
-    sampling.presence_penalty = sampling.frequency_penalty = 0;
-  }
-  const bool penalizes =
-      sampling.repeat_penalty != 1 || sampling.presence_penalty != 0 || sampling.frequency_penalty != 0;
-  const auto range = last->get<double>();
-  if (range > 0 && range < static_cast<double>(longest) && penalizes) {
-    body.fail("repeat_last_n",
-              "-1 for penalties of the whole text or 0 for none, because there is no window of another length");
-  }
-}
-
 void take_message_hints(const ChatJson& messages, std::vector<std::string>& hints) {
   const auto has_mark = [](const ChatJson& part) { return part.is_object() && part.contains("cache_control"); };
   const auto has_marked_part = [&](const ChatJson& message) {
@@ -380,7 +362,6 @@ Request read_request(const ChatJson& object, bool chat, const RequestDefaults& d
   }
   read_parameters(body, request);
   read_ends(body, Dialect::openai, request);
-  read_penalty_range(body, request);
   require_no_other_sampling(body);
   read_prompt_facts(body, request, defaults);
   chat ? read_chat(body, request, defaults) : read_completion(body, request, defaults);

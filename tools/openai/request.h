@@ -106,9 +106,6 @@ inline constexpr auto hint_fields = {"verbosity",
 //
 // Reads ignore_eos, stop_token_ids and the least number of tokens, after max_tokens was read.
 void read_ends(const BodyFields& body, Dialect dialect, Request& request);
-// Reads repeat_last_n, after the penalties were read: they are for the whole text, which has up to `longest` tokens, or
-// with 0 there are none.
-void read_penalty_range(const BodyFields& body, Request& request, std::size_t longest = SIZE_MAX);
 // Adds the hints in the messages of a chat, whose form need not be checked.
 void take_message_hints(const ChatJson& messages, std::vector<std::string>& hints);
 // Checks that a text is not to be put before another one.

@@ -46,8 +46,6 @@ void read_options(const ChatJson& object, std::size_t positions, Request& reques
   BodyFields fields(object, "options");
   fields.read_parameters(request, Dialect::ollama);
   read_context(fields, positions, request);
-  // Ollama penalises the last tokens only, unless it is told otherwise.
-  read_penalty_range(fields, request, request.context.value_or(positions));
   require_no_other_sampling(fields);
   // Of the machine, or without effect here: prompts are never cut, and mirostat is off.
   fields.take_hints(

@@ -55,7 +55,19 @@ class Reference {
  private:
   double largest() const { return *std::max_element(scores_.begin(), scores_.end()); }
 
-  void penalize(const History& history) {
+  // The last tokens that penalties are for.
+  History last(const History& all) const {
+    const auto n = [&](const Tokens& tokens) { return std::min(tokens.size(), options_.repeat_last_n); };
+    const auto last_of = [](const Tokens& tokens, std::size_t count) {
+      return Tokens(tokens.end() - static_cast<std::ptrdiff_t>(count), tokens.end());
+    };
+    const std::size_t generated = n(all.generated);
+    return {last_of(all.prompt, std::min(n(all.prompt), options_.repeat_last_n - generated)),
+            last_of(all.generated, generated)};
+  }
+
+  void penalize(const History& all) {
+    const History history = last(all);
     std::set<std::int32_t> seen(history.prompt.begin(), history.prompt.end());
     seen.insert(history.generated.begin(), history.generated.end());
     for (const std::int32_t token : seen) {
@@ -176,6 +188,17 @@ TEST(Sampler, FrequenciesFollowEveryCutAndPenaltyTogetherInTheirOrder) {
     options.frequency_penalty = 0.2;
     options.seed = seed;
     expect_frequencies(options, random_logits(32, 100 + seed), history);
+  }
+}
+
+TEST(Sampler, PenaltiesAreForTheLastTokens) {
+  SamplingOptions options = plain_sampling();
+  options.repeat_penalty = 1.3;
+  options.presence_penalty = 0.4;
+  options.frequency_penalty = 0.5;
+  for (const std::size_t last : {0, 1, 3, 5, 7, 9, 10}) {
+    options.repeat_last_n = last;
+    expect_frequencies(options, random_logits(16, 4), {{0, 3, 3, 7}, {1, 3, 1, 1, 12}});
   }
 }
 

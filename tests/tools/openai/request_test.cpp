@@ -122,9 +122,10 @@ TEST(Request, ALengthOfMinusOneIsNoLimitButTheContext) {
   }
 }
 
-TEST(Request, DryMayLookAtTheWholeText) {
-  const RequestJson body{{"prompt", "a"}, {"dry_penalty_last_n", -1}};
+TEST(Request, PenaltiesMayBeForTheWholeText) {
+  const RequestJson body{{"prompt", "a"}, {"dry_penalty_last_n", -1}, {"repeat_last_n", -1}};
   EXPECT_EQ(read_request(body, false, defaults()).sampling.dry.penalty_last_n, largest_whole);
+  EXPECT_EQ(read_request(body, false, defaults()).sampling.repeat_last_n, largest_whole);
 }
 
 TEST(Request, AWholeNumberMayBeWrittenAsAFloat) {

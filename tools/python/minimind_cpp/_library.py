@@ -153,6 +153,7 @@ class Request(Structure):
         ("held", c_int),
         ("dry_sequence_breakers", POINTER(c_char_p)),
         ("dry_sequence_breaker_count", c_size_t),
+        ("repeat_last_n", c_size_t),
     ]
 
 

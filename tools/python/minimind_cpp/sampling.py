@@ -17,7 +17,7 @@ NUMBERS = (
     "temperature", "top_p", "min_p", "typical_p", "repeat_penalty", "presence_penalty", "frequency_penalty",
     "dry_multiplier", "dry_base",
 )  # fmt: skip
-COUNTS = ("max_tokens", "min_tokens", "top_k", "dry_allowed_length", "dry_penalty_last_n")
+COUNTS = ("max_tokens", "min_tokens", "top_k", "repeat_last_n", "dry_allowed_length", "dry_penalty_last_n")
 FLAGS = ("ignore_eos", "open_schema")
 LISTS = {
     "stop": "text or a list of texts", "stop_token_ids": "a list of token ids", "choice": "a list of texts",
@@ -45,6 +45,7 @@ class SamplingParams:
     repeat_penalty: float = 1.0
     presence_penalty: float = 0.0
     frequency_penalty: float = 0.0
+    repeat_last_n: int = 1073741824  # the three penalties above are for so many last tokens; 0: off
     dry_multiplier: float = 0.0
     dry_base: float = 1.75
     dry_allowed_length: int = 2

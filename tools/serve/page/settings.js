@@ -18,6 +18,7 @@ const PARAMETERS = {
   repeat_penalty: {value: 1, least: 1e-06, most: 1000000, whole: false},
   presence_penalty: {value: 0, least: -1000000, most: 1000000, whole: false},
   frequency_penalty: {value: 0, least: -1000000, most: 1000000, whole: false},
+  repeat_last_n: {value: 1073741824, least: 0, most: 1073741824, whole: true},
   dry_multiplier: {value: 0, least: 0, most: 1000000, whole: false},
   dry_base: {value: 1.75, least: 1, most: 1000000, whole: false},
   dry_allowed_length: {value: 2, least: 0, most: 1073741824, whole: true},

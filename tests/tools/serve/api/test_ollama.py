@@ -81,7 +81,7 @@ class OllamaTest(unittest.TestCase):
         for fields, name in (({'suffix': 'x'}, 'suffix'), ({'template': 'x'}, 'template'), ({'images': ['aGk=']}, 'images'),
                              ({'options': {'mirostat': 1}}, 'options.mirostat'), ({'options': {'heat': 1}}, 'heat'),
                              ({'think': 'x'}, 'think'),
-                             ({'options': {'repeat_penalty': 1.1, 'repeat_last_n': 64}}, 'options.repeat_last_n')):
+                             ({'options': {'repeat_last_n': -2}}, 'options.repeat_last_n')):
             error = self.rejected(**fields)
             self.assertEqual(error.status_code, 400)
             self.assertIn(name, error.error)

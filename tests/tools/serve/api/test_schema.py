@@ -199,6 +199,7 @@ class SchemaTest(unittest.TestCase):
                               set(openai.types.responses.response_create_params.ResponseCreateParamsBase.__annotations__)),
         }
         ours = {'stream', 'grammar', 'top_k', 'min_p', 'typical_p', 'repeat_penalty', 'dry_multiplier', 'dry_base', 'ignore_eos',
+                'repeat_last_n',
                 'dry_allowed_length', 'dry_penalty_last_n', 'dry_sequence_breakers', 'open_thinking', 'enable_thinking',
                 'chat_template_kwargs', 'continue_final_message', 'add_generation_prompt', 'n', 'stop_token_ids', 'min_tokens',
                 'return_token_ids', 'return_tokens_as_token_ids', 'prompt_logprobs', 'cache_prompt', 'structured_outputs', 'no_such_field'}
