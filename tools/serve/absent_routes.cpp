@@ -22,6 +22,15 @@ constexpr std::string_view no_classes =
 constexpr std::string_view no_files = "the server keeps no files; send the text in the request";
 constexpr std::string_view no_model_changes =
     "models are files of the server; start it with the checkpoint, or with a folder of them";
+constexpr std::string_view no_abort = "a text ends when its client closes the connection";
+constexpr std::string_view no_pause =
+    "texts that run end with the weights they began with; /update_weights_from_disk needs no pause";
+constexpr std::string_view no_release =
+    "the memory of weights and cache is the server's as long as it runs; /flush_cache empties the cache";
+constexpr std::string_view only_disk = "new weights are a checkpoint on disk, which /update_weights_from_disk takes";
+constexpr std::string_view only_metrics = "GET /metrics has the numbers of texts that run and wait";
+constexpr std::string_view loras_by_name = "a LoRA is part of a model's name, NAME:LORA, of a server of a folder";
+constexpr std::string_view no_kobold = "the API is not KoboldCpp's; POST /v1/completions continues a prompt";
 constexpr AbsentRoute absent_routes[] = {
     {"/v1/embeddings", no_embeddings},
     {"/embedding", no_embeddings},
@@ -56,6 +65,36 @@ constexpr AbsentRoute absent_routes[] = {
     {"/api/copy", no_model_changes},
     {"/api/delete", no_model_changes},
     {"/api/blobs", no_model_changes},
+    {"/v1/messages/count_tokens", "the API is not Anthropic's; /tokenize with messages counts the tokens of a chat"},
+    {"/v1/messages", "the API is not Anthropic's; POST /v1/chat/completions answers a chat in OpenAI's form"},
+    // llama.cpp's
+    {"/completion", "POST /v1/completions continues a prompt, with llama.cpp's parameters, too"},
+    {"/props", "GET /v1/models has the context length and defaults of sampling, POST /apply-template renders a chat"},
+    {"/slots", only_metrics},
+    {"/infill", "the model continues texts and cannot fill in their middle; POST /v1/completions continues one"},
+    {"/lora-adapters", loras_by_name},
+    // of text-generation-inference, KoboldCpp and text-generation-webui
+    {"/generate_stream", "POST /generate is SGLang's, which streams with stream; POST /v1/completions is OpenAI's"},
+    {"/info", "GET /v1/models has the name, context length and defaults of sampling of each model"},
+    {"/api/v1/", no_kobold},
+    {"/api/extra/", no_kobold},
+    {"/v1/internal/", "GET /v1/models lists the models, POST /tokenize and /detokenize encode and decode"},
+    // of SGLang and vLLM
+    {"/abort_request", no_abort},
+    {"/pause_generation", no_pause},
+    {"/continue_generation", no_pause},
+    {"/release_memory_occupation", no_release},
+    {"/resume_memory_occupation", no_release},
+    {"/sleep", no_release},
+    {"/wake_up", no_release},
+    {"/update_weights_from_tensor", only_disk},
+    {"/update_weights_from_distributed", only_disk},
+    {"/init_weights_update_group", only_disk},
+    {"/get_load", only_metrics},
+    {"/v1/load_lora_adapter", loras_by_name},
+    {"/v1/unload_lora_adapter", loras_by_name},
+    {"/load", only_metrics},
+    {"/encode", no_embeddings},
 };
 
 }  // namespace

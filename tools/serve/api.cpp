@@ -25,7 +25,6 @@ namespace minimind {
 // A request whose body is read.
 struct ApiRequest {
   std::string method, path, query;
-  bool has_body = false;
   ChatJson body;
 };
 
@@ -138,18 +137,23 @@ const Api::Routes& Api::routes() {
       {"/v1/completions", {"POST", &Api::completions}},
       {"/v1/responses", {"POST", &Api::responses}},
       {"/v1/responses/input_tokens", of_no_text(&Api::count_response_tokens)},
-      {"/v1/responses/{response}", {"GET", &Api::one_response, false, false, Dialect::openai, true}},
+      {"/v1/responses/{response}", {"GET", &Api::one_response, false, false, Dialect::openai, "DELETE"}},
       {"/v1/responses/{response}/input_items", {"GET", &Api::response_input}},
       {"/v1/responses/{response}/cancel", {"POST", &Api::cancel_response, false, true}},
       {"/v1/models", {"GET", &Api::list_models}},
       {"/v1/models/{model}", {"GET", &Api::one_model}},
+      {"/model_info", {"GET", &Api::sglang_info}},
+      {"/get_model_info", {"GET", &Api::sglang_info}},
+      {"/server_info", {"GET", &Api::sglang_info}},
+      {"/get_server_info", {"GET", &Api::sglang_info}},
+      {"/tokenizer_info", {"GET", &Api::tokenizer_info}},
       {"/tokenize", of_no_text(&Api::tokenize)},
       {"/detokenize", of_no_text(&Api::detokenize)},
       {"/apply-template", of_no_text(&Api::apply_template)},
       {"/v1/inside", {"POST", &Api::inside}},
       {"/generate", {"POST", &Api::generate}},
       {"/update_weights_from_disk", {"POST", &Api::update_weights}},
-      {"/flush_cache", {"POST", &Api::flush_cache, false, true}},
+      {"/flush_cache", {"POST", &Api::flush_cache, false, true, Dialect::openai, "GET"}},
       {"/reset_prefix_cache", {"POST", &Api::flush_cache, false, true}},
       {"/api/chat", {"POST", &Api::ollama_chat, false, false, Dialect::ollama}},
       {"/api/generate", {"POST", &Api::ollama_generate, false, false, Dialect::ollama}},
@@ -157,7 +161,10 @@ const Api::Routes& Api::routes() {
       {"/api/ps", {"GET", &Api::ollama_running_models, false, false, Dialect::ollama}},
       {"/api/show", {"POST", &Api::ollama_show_model, false, false, Dialect::ollama}},
       {"/api/version", {"GET", &Api::ollama_version, true, false, Dialect::ollama}},
+      {"/version", {"GET", &Api::version, true}},
       {"/health", {"GET", &Api::health, true}},
+      {"/health_generate", {"GET", &Api::health, true}},
+      {"/ping", {"GET", &Api::health, true}},
       {"/ready", {"GET", &Api::ready, true}},
       {"/metrics", {"GET", &Api::metrics, true}},
   };
@@ -182,6 +189,12 @@ Api::Routes::const_iterator Api::find_route(std::string& path) {
     return found;
   }
   return routes().end();
+}
+
+// What a page of another origin asks for by GET was let through, because that changes nothing.
+bool Api::Route::takes(const HttpRequest& request) const {
+  if (request.method == method) return true;
+  return request.method == other_method && (other_method != "GET" || !is_from_page(request));
 }
 
 class Api::Work {
@@ -240,7 +253,7 @@ void Api::handle(HttpRequest request, Answer answer) {
 }
 
 void Api::handle_route(const Route& route, HttpRequest request, Answer answer) {
-  if (request.method != route.method && !(route.takes_delete && request.method == "DELETE")) {
+  if (!route.takes(request)) {
     return reject_method(request, route.methods(), route.errors(), *answer);
   }
   const bool is_typed = has_json_type(request) || (route.dialect == Dialect::ollama && !is_from_page(request));
@@ -276,12 +289,8 @@ bool Api::post(const std::shared_ptr<Work>& work, bool is_long) {
 }
 
 void Api::read(Work& work) {
-  work.request = {.method = work.http.method,
-                  .path = work.http.path,
-                  .query = work.http.query,
-                  .has_body = !work.http.body.empty(),
-                  .body = {}};
-  const bool expects_body = work.http.method == "POST" && (work.request.has_body || !work.route.may_be_empty);
+  work.request = {.method = work.http.method, .path = work.http.path, .query = work.http.query, .body = {}};
+  const bool expects_body = work.http.method == "POST" && !(work.http.body.empty() && work.route.may_be_empty);
   if (expects_body) work.request.body = read_request_body(work.http, options_.text);
   work.http = {};
   work.is_read = true;
@@ -471,6 +480,38 @@ void Api::one_model(const ApiRequest& request, const Answer& answer) {
                      "model_not_found");
 }
 
+// What SGLang says of its model and of itself. The model is named, not where it is: clients may be on other machines.
+void Api::sglang_info(const ApiRequest&, const Answer& answer) {
+  const std::shared_ptr<ServedModel> served = models_.only();
+  const std::string& name = served->model.names().front();
+  send_json(*answer, {{"model_path", name},
+                      {"tokenizer_path", name},
+                      {"served_model_name", name},
+                      {"is_generation", true},
+                      {"preferred_sampling_params", nullptr},
+                      {"context_length", served->model.llm().positions},
+                      {"version", MINIMIND_VERSION},
+                      {"internal_states", ChatJson::array({ChatJson::object()})}});
+}
+
+// As vLLM's, for programs that leave encoding to the server.
+void Api::tokenizer_info(const ApiRequest&, const Answer& answer) {
+  const std::shared_ptr<ServedModel> served = model_of(ChatJson::object(), answer);
+  const Tokenizer& tokenizer = served->model.tokenizer();
+  ChatJson info{{"model_max_length", served->model.llm().positions}};
+  for (const auto& [name, id] : {std::pair{"bos_token", tokenizer.bos_id()},
+                                 {"eos_token", tokenizer.eos_id()},
+                                 {"pad_token", tokenizer.pad_id()}}) {
+    info[name] = id ? ChatJson(tokenizer.token_text(*id)) : ChatJson(nullptr);
+  }
+  info["chat_template"] = tokenizer.chat_template() ? ChatJson(*tokenizer.chat_template()) : ChatJson(nullptr);
+  send_json(*answer, info);
+}
+
+void Api::version(const ApiRequest&, const Answer& answer) {
+  send_json(*answer, {{"version", MINIMIND_VERSION}});
+}
+
 // Reads a chat that is not to be answered.
 Request Api::prompt_request(const ChatJson& body) const {
   RequestDefaults defaults = defaults_for(body);
@@ -590,7 +631,7 @@ void Api::update_weights(const ApiRequest& request, const Answer& answer) {
                        "missing_required_parameter");
   }
   for (const char* const name : {"load_format", "weight_version"}) fields.text(name);
-  for (const char* const name : {"abort_all_requests", "is_async"}) fields.require(name, false);
+  for (const char* const name : {"abort_all_requests", "is_async", "keep_pause"}) fields.require(name, false);
   for (const char* const name : {"flush_cache", "torch_empty_cache", "recapture_cuda_graph"}) fields.flag(name);
   fields.reject_the_rest();
   const std::string checkpoint = checkpoint_of(*path);
@@ -636,7 +677,7 @@ void Api::wait_for_engine(EngineThread& engine, const EngineThread::Action& acti
 }
 
 void Api::flush_cache(const ApiRequest& request, const Answer& answer) {
-  if (request.has_body) BodyFields(request.body).reject_the_rest();
+  if (request.body.is_object()) BodyFields(request.body).reject_the_rest();
   wait_for_engine(models_.only()->engine, [](ContextPool& pool) { pool.clear(); });
   send_json(*answer, {{"success", true}, {"message", "the cache is empty"}});
 }

@@ -14,6 +14,7 @@
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <utility>
 #include <vector>
 
@@ -89,10 +90,11 @@ class Api {
     bool quick = false;         // answered on the calling thread
     bool may_be_empty = false;  // the body
     Dialect dialect = Dialect::openai;
-    bool takes_delete = false;                                  // too
+    std::string_view other_method{};                            // that it takes, too
     std::size_t most_brief_bytes = minimind::most_brief_bytes;  // a larger body is prepared next to others
 
-    std::string methods() const { return method + (takes_delete ? ", DELETE" : ""); }
+    bool takes(const HttpRequest& request) const;
+    std::string methods() const { return method + (other_method.empty() ? "" : ", ") + std::string(other_method); }
     ErrorBody errors() const { return errors_of(dialect); }
   };
   static ErrorBody errors_of(Dialect dialect) { return dialect == Dialect::ollama ? ollama_error_body : error_body; }
@@ -119,6 +121,9 @@ class Api {
   void response_input(const ApiRequest& request, const Answer& answer);
   void cancel_response(const ApiRequest& request, const Answer& answer);
   void list_models(const ApiRequest& request, const Answer& answer);
+  void sglang_info(const ApiRequest& request, const Answer& answer);
+  void tokenizer_info(const ApiRequest& request, const Answer& answer);
+  void version(const ApiRequest& request, const Answer& answer);
   Request prompt_request(const ChatJson& body) const;
   std::vector<std::int32_t> tokens_of(const TextModel& model, const ChatJson& body) const;
   void tokenize(const ApiRequest& request, const Answer& answer);

@@ -1803,6 +1803,24 @@ TEST_F(ApiTest, RollsOutAsSglangDoes) {
             "sampling_params.tempreature");
 }
 
+TEST_F(ApiTest, HasTheRoutesThatProgramsForOtherServersAskFor) {
+  for (const char* const path : {"/health_generate", "/ping", "/version", "/flush_cache"}) {
+    EXPECT_EQ(get(path)->status(), 200) << path;
+  }
+  for (const char* const path : {"/model_info", "/get_model_info", "/server_info", "/get_server_info"}) {
+    EXPECT_EQ(get(path)->json()["model_path"], "minimind-poet") << path;
+  }
+  const Json info = get("/tokenizer_info")->json();
+  EXPECT_EQ(info["eos_token"], "<|im_end|>");
+  EXPECT_EQ(info["bos_token"], "<|im_start|>");
+  const auto from_page = std::make_shared<FakeAnswer>();
+  api.handle(
+      {.method = "GET", .path = "/flush_cache", .query = "", .headers = {{"sec-fetch-site", "cross-site"}}, .body = ""},
+      from_page);
+  ASSERT_TRUE(from_page->wait());
+  EXPECT_EQ(from_page->status(), 405) << "a page of another origin could";
+}
+
 HttpRequest json_request(const std::string& path, const std::string& body) {
   return {.method = "POST", .path = path, .query = "", .headers = {{"content-type", "application/json"}}, .body = body};
 }
@@ -2346,9 +2364,35 @@ TEST_F(ApiTest, GivesLogProbabilitiesInOllamasWay) {
 }
 
 TEST_F(ApiTest, SaysWhyItHasNoRouteForWhatTheModelCannotDo) {
-  for (const char* const path : {"/v1/embeddings", "/v1/rerank", "/v1/images/generations", "/v1/audio/speech",
-                                 "/v1/files", "/v2/rerank", "/score", "/pooling", "/v1/classify",
-                                 "/v1/responses/compact", "/v1/conversations", "/api/embed", "/api/pull"}) {
+  for (const char* const path : {"/v1/embeddings",
+                                 "/v1/rerank",
+                                 "/v1/images/generations",
+                                 "/v1/audio/speech",
+                                 "/v1/files",
+                                 "/v2/rerank",
+                                 "/score",
+                                 "/pooling",
+                                 "/v1/classify",
+                                 "/v1/responses/compact",
+                                 "/v1/conversations",
+                                 "/api/embed",
+                                 "/api/pull",
+                                 "/completion",
+                                 "/props",
+                                 "/slots",
+                                 "/infill",
+                                 "/lora-adapters",
+                                 "/v1/messages",
+                                 "/v1/messages/count_tokens",
+                                 "/generate_stream",
+                                 "/info",
+                                 "/api/v1/generate",
+                                 "/api/extra/generate/stream",
+                                 "/abort_request",
+                                 "/pause_generation",
+                                 "/release_memory_occupation",
+                                 "/update_weights_from_tensor",
+                                 "/load"}) {
     const auto answer = post_and_wait(path, {{"model", "minimind"}});
     EXPECT_EQ(answer->status(), 404) << path;
     const Json error = answer->json()["error"];
