@@ -11,9 +11,10 @@
 namespace minimind {
 
 // Answers SGLang's /generate, which MiniMind's trainer/rollout_engine.py calls: texts of prompts that are ids, with the
-// ids of their tokens and, with return_logprob, log-probabilities. `body` has input_ids (a list of ids, or a list of
-// such lists) or text (one or a list), sampling_params with SGLang's names and defaults, return_logprob,
-// top_logprobs_num and return_text_in_logprobs. Throws RequestError.
+// ids of their tokens and, with return_logprob, log-probabilities, of the prompt from logprob_start_len on. `body` has
+// input_ids (a list of ids, or a list of such lists) or text (one or a list), sampling_params with SGLang's names and
+// defaults, return_logprob, logprob_start_len, top_logprobs_num, return_text_in_logprobs, rid and stream, whose events
+// have all of a text so far. Throws RequestError.
 void start_rollout(const TextModel& model, EngineThread& engine, const ChatJson& body, const TakeSeeds& take_seeds,
                    const TakeHints& take_hints, std::shared_ptr<HttpAnswer> answer);
 

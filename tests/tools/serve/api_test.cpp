@@ -1273,8 +1273,10 @@ TEST_F(ApiTest, NeverFailsByItselfWhateverTheBody) {
           "num_ctx": 200, "repeat_last_n": -1}})")},
       {"/api/generate", Json::parse(R"({"model": "minimind", "prompt": "a", "system": "s", "raw": false, "stream": true,
           "format": {"type": "object"}, "keep_alive": "5m", "options": {"num_predict": 2, "temperature": 0}})")},
-      {"/generate", Json::parse(R"({"input_ids": [[7, 8], [9]], "return_logprob": true, "sampling_params":
-          {"temperature": 0.8, "max_new_tokens": 2, "stop_token_ids": [2], "n": 2, "stop": "x"}})")},
+      {"/generate", Json::parse(R"({"input_ids": [[7, 8], [9]], "return_logprob": true, "logprob_start_len": 1,
+          "top_logprobs_num": 1, "rid": ["a", "b", "c", "d"], "image_data": [], "stream": false, "sampling_params":
+          {"temperature": 0.8, "max_new_tokens": 2, "stop_token_ids": [2], "n": 2, "stop": "x", "no_stop_trim": true,
+          "skip_special_tokens": false}})")},
       {"/v1/responses", Json::parse(R"({"model": "minimind", "instructions": "s", "input": [{"role": "user", "content":
           [{"type": "input_text", "text": "a"}]}, {"type": "reasoning", "content": [{"type": "reasoning_text", "text": "t"}],
           "summary": []}, {"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}"}, {"type":
@@ -1419,7 +1421,17 @@ TEST_F(ApiTest, NamesTheFieldThatIsWrong) {
       {"/v1/responses", R"({"input": "a", "reasoning": {"summary": [0]}})", "reasoning.summary"},
       {"/v1/responses", R"({"input": "a", "reasoning": {"generate_summary": 1}})", "reasoning.generate_summary"},
       {"/generate", R"({"input_ids": [[7], [99999999]]})", "input_ids"},
-      {"/generate", R"({"input_ids": [7], "stream": true})", "stream"},
+      {"/generate", R"({"input_ids": [7], "stream": true, "return_logprob": true})", "return_logprob"},
+      {"/generate", R"({"input_ids": [7], "return_logprob": true, "logprob_start_len": 2})", "logprob_start_len"},
+      {"/generate", R"({"input_ids": [7], "return_logprob": true, "logprob_start_len": -2})", "logprob_start_len"},
+      {"/generate", R"({"input_ids": [7], "rid": ["a", "b"]})", "rid"},
+      {"/generate", R"({"input_ids": [7], "image_data": ["a.png"]})", "image_data"},
+      {"/generate", R"({"input_ids": [7], "token_ids_logprob": [1]})", "token_ids_logprob"},
+      {"/generate", R"({"input_ids": [7], "lora_path": "a"})", "lora_path"},
+      {"/generate", R"({"input_ids": [7], "return_hidden_states": true})", "return_hidden_states"},
+      {"/generate", R"({"input_ids": [7], "sampling_params": {"skip_special_tokens": 0}})",
+       "sampling_params.skip_special_tokens"},
+      {"/generate", R"({"input_ids": [7], "sampling_params": {"custom_params": {}}})", "sampling_params.custom_params"},
       {"/update_weights_from_disk", R"({"model_path": ""})", "model_path"},
       {"/flush_cache", R"({"all": true})", "all"},
       {"/detokenize", R"({"tokens": [-1]})", "tokens"},
@@ -1801,6 +1813,109 @@ TEST_F(ApiTest, RollsOutAsSglangDoes) {
   EXPECT_EQ(post_and_wait("/generate", {{"input_ids", {7, 8}}, {"sampling_params", {{"tempreature", 1}}}})
                 ->json()["error"]["param"],
             "sampling_params.tempreature");
+}
+
+Json rollout_of(Json params, Json more = Json::object()) {
+  params["temperature"] = 0;
+  return Json{{"text", "<|im_start|>user\n江上<|im_end|>\n<|im_start|>assistant\n"}, {"sampling_params", params}} |
+         more;
+}
+
+TEST_F(ApiTest, RolloutsHaveSpecialTokensAndStopStringsIfThatIsAskedFor) {
+  const auto text_of = [&](Json params) {
+    return post_and_wait("/generate", rollout_of(std::move(params)))->json()["text"].get<std::string>();
+  };
+  const Json more{{"max_new_tokens", 200}};
+  const std::string text = text_of(more), end = "<|im_end|>";
+  EXPECT_EQ(text_of(more | Json{{"no_stop_trim", true}}), text);
+  EXPECT_EQ(text_of(more | Json{{"skip_special_tokens", false}}), text);
+  EXPECT_EQ(text_of(more | Json{{"skip_special_tokens", false}, {"no_stop_trim", true}}), text + end);
+  const Json longer{{"max_new_tokens", 200}, {"ignore_eos", true}, {"skip_special_tokens", false}};
+  EXPECT_TRUE(text_of(longer).starts_with(text + end)) << text_of(longer);
+  const std::string stop = text.substr(6, 3), before = text.substr(0, text.find(stop));
+  const Json stopped = post_and_wait("/generate", rollout_of(more | Json{{"stop", {"x", stop}}}))->json();
+  EXPECT_EQ(stopped["text"], before);
+  EXPECT_EQ(stopped["meta_info"]["finish_reason"], (Json{{"type", "stop"}, {"matched", stop}}));
+  EXPECT_TRUE(text_of(more | Json{{"stop", stop}, {"no_stop_trim", true}}).starts_with(before + stop));
+}
+
+TEST_F(ApiTest, RolloutsStreamAllOfATextSoFar) {
+  const Json params{{"max_new_tokens", 20}, {"n", 2}, {"stop", "，"}, {"no_stop_trim", true}};
+  const Json whole = post_and_wait("/generate", rollout_of(params, {{"rid", "r"}}))->json();
+  const auto answer = post_and_wait("/generate", rollout_of(params, {{"rid", "r"}, {"stream", true}}));
+  EXPECT_EQ(answer->type(), "text/event-stream; charset=utf-8");
+  const std::vector<Json> events = answer->events();
+  EXPECT_TRUE(answer->has_done());
+  std::vector<Json> last(2);
+  for (Json event : events) {
+    const std::size_t index = event["index"];
+    event.erase("index");
+    if (!last[index].is_null()) {
+      EXPECT_TRUE(last[index]["meta_info"]["finish_reason"].is_null());
+      EXPECT_TRUE(event["text"].get<std::string>().starts_with(last[index]["text"].get<std::string>()));
+    }
+    last[index] = std::move(event);
+  }
+  for (std::size_t i = 0; i < 2; ++i) {
+    EXPECT_EQ(last[i]["meta_info"]["id"], fmt::format("r_{}", i));
+    last[i]["meta_info"]["cached_tokens"] = whole[i]["meta_info"]["cached_tokens"];
+    EXPECT_EQ(last[i], whole[i]);
+  }
+}
+
+TEST_F(ApiTest, RolloutsScoreThePromptFromAToken) {
+  const Json ids{7, 8, 9, 10};
+  const Json scored = complete({{"prompt", ids}, {"echo", true}, {"logprobs", 1}, {"max_tokens", 0}})->json();
+  const Json& expected = scored["choices"][0]["logprobs"]["token_logprobs"];
+  for (std::size_t start = 0; start <= ids.size(); ++start) {
+    const Json body{{"input_ids", ids},
+                    {"return_logprob", true},
+                    {"logprob_start_len", start},
+                    {"top_logprobs_num", 1},
+                    {"sampling_params", {{"max_new_tokens", 1}, {"temperature", 0}}}};
+    const Json meta = post_and_wait("/generate", body)->json()["meta_info"];
+    ASSERT_EQ(meta["input_token_logprobs"].size(), ids.size() - start) << meta;
+    ASSERT_EQ(meta["input_top_logprobs"].size(), ids.size() - start) << meta;
+    EXPECT_EQ(meta["output_token_logprobs"].size(), 1u);
+    for (std::size_t i = start; i < ids.size(); ++i) {
+      const Json& token = meta["input_token_logprobs"][i - start];
+      EXPECT_EQ(token[1], ids[i]);
+      EXPECT_EQ(token[0], i == start ? Json(nullptr) : expected[i]);
+      EXPECT_EQ(meta["input_top_logprobs"][i - start].is_null(), i == start);
+    }
+  }
+}
+
+TEST_F(ApiTest, TakesTheRolloutsOfTrainersUnchanged) {
+  for (
+      const char* const body : {
+          // slime, AReaL, verl, SGLang's benchmark
+          R"({"input_ids": [7, 8], "return_logprob": true, "sampling_params": {"temperature": 1.0, "top_p": 1.0, "top_k": -1,
+               "max_new_tokens": 2, "stop": null, "stop_token_ids": null, "skip_special_tokens": false, "no_stop_trim": true,
+               "spaces_between_special_tokens": false}})",
+          R"({"input_ids": [7, 8], "image_data": [], "return_logprob": true, "stream": false, "sampling_params":
+               {"top_p": 1.0, "top_k": 1000, "max_new_tokens": 2, "temperature": 1.0, "stop_token_ids": [2],
+               "frequency_penalty": 0.0}})",
+          R"({"input_ids": [7, 8], "return_logprob": false, "logprob_start_len": -1, "token_ids_logprob": null, "rid": "a",
+               "lora_path": null, "return_hidden_states": false, "sampling_params": {"n": 1, "max_new_tokens": 2,
+               "presence_penalty": 0.0, "repetition_penalty": 1.0, "top_k": -1, "ignore_eos": false, "min_new_tokens": 0,
+               "skip_special_tokens": true, "spaces_between_special_tokens": true}})",
+          R"({"text": "a", "stream": true, "lora_path": null, "return_logprob": false, "logprob_start_len": -1,
+               "sampling_params": {"temperature": 0.0, "max_new_tokens": 2, "ignore_eos": true}})",
+      }) {
+    EXPECT_EQ(post_and_wait("/generate", Json::parse(body))->status(), 200) << body;
+  }
+}
+
+TEST_F(ApiTest, ANullLengthOfARolloutIsNoLimit) {
+  ModelShelf::Settings with = settings();
+  with.limits.kv_memory = std::size_t{1} << 30;
+  ModelShelf own_models(with);
+  Api own(own_models, options());
+  const auto answer = post_to(own, "/generate", R"({"text": "a", "sampling_params": {"max_new_tokens": null,
+      "min_new_tokens": 129, "regex": "ab"}})");
+  ASSERT_TRUE(answer->wait());
+  EXPECT_EQ(answer->json()["text"], "ab") << answer->body();
 }
 
 TEST_F(ApiTest, HasTheRoutesThatProgramsForOtherServersAskFor) {
