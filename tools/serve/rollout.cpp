@@ -154,8 +154,10 @@ class Rollout {
     std::string id;
     std::size_t prompt_tokens = 0;
     std::int32_t first_scored = 0;  // token of the prompt, if there is one
-    Generated result{};             // so far
+    Generated result{};             // once it has ended, or how much of the prompt was in the context
     bool ended = false;
+    std::string text{}, ids{};  // in a stream, so far: the insides of a JSON string and a list
+    std::size_t tokens = 0;
   };
 
   std::vector<TextTask> tasks(std::uint64_t seed) const {
@@ -197,11 +199,17 @@ class Rollout {
     if (!request_.texts.stream) return;
     const std::lock_guard lock(mutex_);
     if (failed_) return;
-    Generated& result = texts_[index].result;
-    result.text += piece;
-    result.tokens.assign(generation.generated().begin(), generation.generated().end());
-    result.prompt_tokens_reused = texts_[index].prompt_tokens - generation.prompt_tokens();
-    write(index);
+    Text& text = texts_[index];
+    const std::string written = json_line(ChatJson(piece));
+    text.text += std::string_view(written).substr(1, written.size() - 2);
+    for (const std::int32_t id : generation.generated().subspan(text.tokens)) {
+      text.ids += fmt::format("{}{}", text.ids.empty() ? "" : ", ", id);
+    }
+    text.tokens = generation.generated().size();
+    text.result.prompt_tokens_reused = text.prompt_tokens - generation.prompt_tokens();
+    // The model waits for it, and it is as long as the text: no objects are made of that.
+    write(index, fmt::format(R"({{"text": "{}", "output_ids": [{}], "meta_info": {}}})", text.text, text.ids,
+                             json_line(meta_json(text))));
   }
 
   void on_end(std::size_t index, Generated generated, const std::exception_ptr& error) {
@@ -211,16 +219,17 @@ class Rollout {
     if (error) return fail(error);
     texts_[index].result = std::move(generated);
     texts_[index].ended = true;
-    if (request_.texts.stream) write(index);
+    texts_[index].tokens = texts_[index].result.tokens.size();
+    if (request_.texts.stream) write(index, json_line(result_json(texts_[index])));
     if (ended_ == texts_.size()) finish();
   }
 
-  // Writes the event of a stream that has all of a text so far.
-  void write(std::size_t index) {
+  // Writes an event of a stream: an object with all of a text so far.
+  void write(std::size_t index, std::string_view object) {
     if (!std::exchange(streaming_, true)) answer_->start("text/event-stream; charset=utf-8");
-    ChatJson event = result_json(texts_[index]);
-    if (request_.is_list) event["index"] = index;
-    answer_->write(fmt::format("data: {}\n\n", json_line(event)));
+    object.remove_suffix(1);  // its last brace
+    const std::string place = request_.is_list ? fmt::format(R"(, "index": {})", index) : "";
+    answer_->write(fmt::format("data: {}{}}}\n\n", object, place));
   }
 
   void fail(const std::exception_ptr& error) {
@@ -309,15 +318,19 @@ class Rollout {
     add_scores(meta, "output", std::nullopt, text.result.scores);
   }
 
+  ChatJson meta_json(const Text& text) const {
+    return {{"id", text.id},
+            {"finish_reason", finish_reason(text)},
+            {"prompt_tokens", text.prompt_tokens},
+            {"completion_tokens", text.tokens},
+            {"cached_tokens", text.result.prompt_tokens_reused}};
+  }
+
   ChatJson result_json(const Text& text) const {
     const Generated& result = text.result;
-    ChatJson meta{{"id", text.id},
-                  {"finish_reason", finish_reason(text)},
-                  {"prompt_tokens", text.prompt_tokens},
-                  {"completion_tokens", result.tokens.size()},
-                  {"cached_tokens", result.prompt_tokens_reused}};
+    ChatJson meta = meta_json(text);
     add_all_scores(meta, text);
-    const bool is_whole = text.ended && request_.with_ends && result.finish_reason == FinishReason::stop;
+    const bool is_whole = request_.with_ends && result.finish_reason == FinishReason::stop;
     return {{"text", is_whole ? whole_text(result) : result.text},
             {"output_ids", result.tokens},
             {"meta_info", std::move(meta)}};
