@@ -59,6 +59,25 @@ std::size_t bytes_of(const TextTask& task) {
   return bytes;
 }
 
+// How many a text may have, if it becomes as long as it may.
+std::size_t log_probabilities_of(const TextTask& task) {
+  const GenerateOptions& options = task.options;
+  if (!options.scores) return 0;
+  return (1 + *options.scores) * (task.capacity - (options.score_prompt ? 0 : task.prompt.size()));
+}
+
+void check_log_probabilities(const Request& request, std::size_t count) {
+  if (count <= most_log_probabilities) return;
+  const bool only_chooses = !request.logprobs && !request.prompt_logprobs;
+  throw RequestError(
+      fmt::format("the texts of the request may have {} log-probabilities with the alternatives of their tokens, "
+                  "expected at most {}; ask for fewer texts, alternatives or tokens",
+                  count, most_log_probabilities),
+      request.prompt_logprobs ? "prompt_logprobs"
+      : only_chooses          ? "best_of"
+                              : "logprobs");
+}
+
 // Throws RequestError for a value out of its range, naming the field.
 void check_sampling(const SamplingOptions& sampling, std::size_t vocab_size) {
   try {
@@ -216,7 +235,7 @@ std::vector<TextTask> TextModel::tasks(const Request& request, std::uint64_t see
   check_sampling(request.sampling, llm_.config.vocab_size);
   std::vector<TextTask> tasks;
   std::uint64_t next_seed = request.seed.value_or(seed);
-  std::size_t bytes = 0;
+  std::size_t bytes = 0, log_probabilities = 0;
   for (std::size_t i = 0; i < (request.chat ? 1 : request.prompts.size()); ++i) {
     const TextTask task = task_of(request, request.chat ? nullptr : &request.prompts[i], now);
     bytes += request.best_of * bytes_of(task);
@@ -225,6 +244,8 @@ std::vector<TextTask> TextModel::tasks(const Request& request, std::uint64_t see
                                      most_copied_bytes),
                          request.chat ? "messages" : "prompt");
     }
+    log_probabilities += request.best_of * log_probabilities_of(task);
+    check_log_probabilities(request, log_probabilities);
     for (std::size_t copy = 0; copy < request.best_of; ++copy) {
       tasks.push_back(task);
       tasks.back().options.sampling.seed = next_seed++;

@@ -24,6 +24,10 @@ namespace minimind {
 // What all texts of a request may take together, with the copies for n and best_of.
 inline constexpr std::size_t most_copied_bytes = std::size_t{256} << 20;
 
+// How many log-probabilities all texts of a request may have together, alternatives included. Each of them takes up to
+// 700 bytes until the answer is sent.
+inline constexpr std::size_t most_log_probabilities = std::size_t{1} << 21;
+
 // A text to generate, and how it becomes an answer.
 struct TextTask : GenerationTask {
   ThinkState thinks = ThinkState::none;

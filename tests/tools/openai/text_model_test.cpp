@@ -122,6 +122,23 @@ TEST(TextModel, RejectsTextsThatTakeTooMuchMemoryTogether) {
   EXPECT_NE(error_about(request).second.find("expected fewer or shorter prompts"), std::string::npos);
 }
 
+TEST(TextModel, RejectsTextsThatMayHaveTooManyLogProbabilities) {
+  Request request = completion_of("");
+  request.prompts[0].tokens.assign(1000, 5);
+  request.max_tokens = 24;
+  request.n = request.best_of = 128;
+  request.prompt_logprobs = 15;  // 128 * 1024 * 16: the most
+  EXPECT_EQ(error_about(request), (std::pair<std::string, std::string>{}));
+  ++request.max_tokens;
+  EXPECT_EQ(error_about(request).first, "prompt_logprobs");
+  EXPECT_NE(error_about(request).second.find("may have 2099200 log-probabilities"), std::string::npos);
+  request.prompt_logprobs.reset();
+  request.logprobs = 15;  // only of the answers
+  EXPECT_EQ(error_about(request), (std::pair<std::string, std::string>{}));
+  request.prompts.assign(50, request.prompts[0]);
+  EXPECT_EQ(error_about(request).first, "logprobs");
+}
+
 TEST(TextModel, GivesEachTextItsSeed) {
   Request request = completion_of("a");
   request.prompts.push_back({.text = "b"});

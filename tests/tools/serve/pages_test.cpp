@@ -229,6 +229,7 @@ const std::map<std::string, std::size_t>& values() {
       {"bytes of a stop string", BodyFields::longest_short_text},
       {"stop tokens", most_stop_tokens},
       {"MB of texts", most_copied_bytes >> 20},
+      {"log-probabilities", most_log_probabilities},
       {"responses", ResponseStore::most_responses},
       {"MB of responses", ResponseStore::most_bytes >> 20},
       {"MB of waiting bodies", ApiOptions().waiting_bytes >> 20},
