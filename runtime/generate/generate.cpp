@@ -125,13 +125,14 @@ Generation::Generation(const Model& model, Context& context, const Tokenizer* to
   check_options(options, tokenizer);
   end_tokens_ = all_end_tokens(options, tokenizer);
   sampler_.emplace(options.sampling, vocab_size);
-  if (options.sampling.dry.on()) dry_ = make_dry(options.sampling.dry, tokenizer, vocab_size);
+  dry_ = options.penalties ? options.penalties->copy() : nullptr;
+  if (!dry_ && options.sampling.dry.on()) dry_ = make_dry(options.sampling.dry, tokenizer, vocab_size);
   stream_.emplace(tokenizer, options, std::move(on_text));
   tokens_.assign(prompt.begin(), prompt.end());
   prompt_size_ = prompt.size();
   for (const std::int32_t token : prompt) {
     sampler_->accept_prompt(token);
-    if (dry_) dry_->accept(token);
+    if (dry_ && !options.penalties) dry_->accept(token);
   }
   if (options.constraint) constraint_ = options.constraint({*tokenizer, vocab_size, end_tokens_, room()});
   context_.rewind(scores_prompt() ? 0 : context_.common_prefix(tokens_));

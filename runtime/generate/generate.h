@@ -69,12 +69,10 @@ class StopFilter {
 class TextPenalties {
  public:
   virtual ~TextPenalties() = default;
+  virtual std::unique_ptr<TextPenalties> copy() const = 0;
+  virtual void accept(std::int32_t token) = 0;  // the next one of the text
 
-  // Takes the next token of the text.
-  virtual void accept(std::int32_t token) = 0;
-
-  // Returns the penalised tokens, each once, in no order, with what is added to their logits, which is negative. Valid
-  // until accept().
+  // Returns the penalised tokens, each once, in no order, with what is added to their logits. Valid until accept().
   virtual std::span<const LogitBias> penalties() = 0;
 };
 
@@ -102,7 +100,8 @@ struct GenerateOptions {
   std::vector<std::string> stop;          // any of them ends the text and is not part of it
   std::vector<std::int32_t> text_tokens;  // special tokens that are part of the text all the same
   SamplingOptions sampling;
-  MakeConstraint constraint;  // of the text; empty: any token may follow
+  std::shared_ptr<const TextPenalties> penalties;  // of `sampling`, after the prompt; null: yet to be made
+  MakeConstraint constraint;                       // of the text; empty: any token may follow
   // Returns the logits from which the token after these is sampled, valid until the next call; empty: the model's.
   std::function<std::span<const float>(std::span<const std::int32_t> tokens, std::span<const float> logits)> process;
   Drafter* drafter = nullptr;         // guesses tokens, which changes nothing but the speed; null: none

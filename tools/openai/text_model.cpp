@@ -9,6 +9,7 @@
 #include "runtime/constraint/least_tokens.h"
 #include "runtime/engine/pack.h"
 #include "tools/openai/request_error.h"
+#include "weights/base/cancel.h"
 #include "weights/tensor/dtype.h"
 
 namespace minimind {
@@ -76,6 +77,15 @@ void check_log_probabilities(const Request& request, std::size_t count) {
       request.prompt_logprobs ? "prompt_logprobs"
       : only_chooses          ? "best_of"
                               : "logprobs");
+}
+
+// Reads the prompt once, for all its texts, and not on the thread that others wait for.
+std::shared_ptr<const TextPenalties> penalties_after(const TextPenalties& before,
+                                                     const std::vector<std::int32_t>& prompt) {
+  check_cancelled();
+  std::unique_ptr<TextPenalties> penalties = before.copy();
+  for (const std::int32_t token : prompt) penalties->accept(token);
+  return penalties;
 }
 
 // Throws RequestError for a value out of its range, naming the field.
@@ -236,8 +246,9 @@ std::vector<TextTask> TextModel::tasks(const Request& request, std::uint64_t see
   std::vector<TextTask> tasks;
   std::uint64_t next_seed = request.seed.value_or(seed);
   std::size_t bytes = 0, log_probabilities = 0;
+  std::shared_ptr<const TextPenalties> penalties;  // of an empty text
   for (std::size_t i = 0; i < (request.chat ? 1 : request.prompts.size()); ++i) {
-    const TextTask task = task_of(request, request.chat ? nullptr : &request.prompts[i], now);
+    TextTask task = task_of(request, request.chat ? nullptr : &request.prompts[i], now);
     bytes += request.best_of * bytes_of(task);
     if (bytes > most_copied_bytes) {
       throw RequestError(fmt::format("the texts of the request take over {} bytes, expected fewer or shorter prompts",
@@ -246,6 +257,10 @@ std::vector<TextTask> TextModel::tasks(const Request& request, std::uint64_t see
     }
     log_probabilities += request.best_of * log_probabilities_of(task);
     check_log_probabilities(request, log_probabilities);
+    if (const DryOptions& dry = task.options.sampling.dry; dry.on()) {
+      if (!penalties) penalties = make_dry(dry, llm_.tokenizer_or_null(), llm_.config.vocab_size);
+      task.options.penalties = penalties_after(*penalties, task.prompt);
+    }
     for (std::size_t copy = 0; copy < request.best_of; ++copy) {
       tasks.push_back(task);
       tasks.back().options.sampling.seed = next_seed++;

@@ -139,6 +139,32 @@ TEST(TextModel, RejectsTextsThatMayHaveTooManyLogProbabilities) {
   EXPECT_EQ(error_about(request).first, "logprobs");
 }
 
+// DRY makes a difference, and the same one if the prompt is read with the text.
+TEST(TextModel, PreparesThePenaltiesOfAPrompt) {
+  Request request = completion_of("a b c d e f, a b c d e f, a b c");
+  request.max_tokens = 24;
+  request.sampling.dry.multiplier = 9;
+  request.sampling.dry.sequence_breakers = {",", "\n"};
+  request.n = request.best_of = 2;
+  const std::vector<TextTask> tasks = poet().tasks(request, 1, 0);
+  ASSERT_TRUE(tasks[0].options.penalties);
+  EXPECT_EQ(tasks[0].options.penalties, tasks[1].options.penalties);
+  const auto text_of = [&](const GenerateOptions& options) {
+    const LLM& llm = poet().llm();
+    Forward forward = llm.forward(64, llm.positions);
+    Context context(llm.config, tasks[0].capacity);
+    return generate(
+               forward, context, llm.tokenizer_or_null(), tasks[0].prompt, options, [](std::string_view) {}, false)
+        .tokens;
+  };
+  GenerateOptions later = tasks[0].options, off = later;
+  later.penalties = off.penalties = nullptr;
+  off.sampling.dry.multiplier = 0;
+  const auto text = text_of(tasks[0].options);
+  EXPECT_EQ(text, text_of(later));
+  EXPECT_NE(text, text_of(off));
+}
+
 TEST(TextModel, GivesEachTextItsSeed) {
   Request request = completion_of("a");
   request.prompts.push_back({.text = "b"});
