@@ -101,15 +101,32 @@ std::vector<ContextPool::Entry>::iterator ContextPool::entry_of(const Context* c
   return std::ranges::find(entries_, context, [](const Entry& entry) { return entry.context.get(); });
 }
 
+// Whether a context starts with so many tokens of the prompt.
+bool ContextPool::has(const Entry& entry, std::span<const std::int32_t> prompt, std::size_t count) {
+  const std::span<const std::int32_t> tokens = entry.context->tokens();
+  if (count > std::min(tokens.size(), prompt.size())) return false;
+  compared_ += 1 + count / 8;
+  return std::equal(prompt.begin(), prompt.begin() + static_cast<std::ptrdiff_t>(count), tokens.begin());
+}
+
+// How many tokens two texts have in common that have so many.
+std::size_t ContextPool::rest_in_common(std::span<const std::int32_t> a, std::span<const std::int32_t> b,
+                                        std::size_t from) {
+  const std::size_t rest = common_prefix(a.subspan(from), b.subspan(from));
+  compared_ += rest;
+  return from + rest;
+}
+
 // The longest prefix, or one that is a little shorter, if it need not be copied.
 ContextPool::Prefix ContextPool::best_prefix(std::span<const std::int32_t> prompt, std::size_t capacity) {
   Prefix best;
   std::size_t best_worth = 0;
+  const auto reusable = prompt.first(prompt.size() - std::min<std::size_t>(prompt.size(), 1));
   for (const Entry& entry : entries_) {
-    if (entry.cleared) continue;
+    const std::size_t least = std::max(best_worth + 1, worth_sharing + 1) - worth_sharing;  // to be worth more
+    if (entry.cleared || !has(entry, reusable, least)) continue;
     Context& context = *entry.context;
-    const std::size_t size = context.common_prefix(prompt);
-    if (size == 0) continue;
+    const std::size_t size = rest_in_common(context.tokens(), reusable, least);
     // An idle context is continued in place if most of it is the prompt's prefix; else it stays for others.
     const bool in_place =
         !entry.in_use && context.capacity() >= capacity && 2 * size > context.size() && context.cache().is_own(size);
@@ -123,22 +140,28 @@ ContextPool::Prefix ContextPool::best_prefix(std::span<const std::int32_t> promp
   return best;
 }
 
+// How many tokens of a prompt a text will have once its own prompt is computed; 0 if it gets no more of them.
+std::size_t ContextPool::tokens_to_come(const Entry& entry, std::span<const std::int32_t> prompt) {
+  const std::size_t now = entry.context->size();
+  if (!entry.in_use || now >= entry.prompt.size() || !has(entry, prompt, now)) return 0;
+  const std::size_t later = rest_in_common(entry.prompt, prompt, now);
+  return later > now ? later : 0;
+}
+
 // Whether a text in use will soon have much more of the prompt than any context that will get no more of it.
-bool ContextPool::is_being_computed(std::span<const std::int32_t> prompt) const {
+bool ContextPool::is_being_computed(std::span<const std::int32_t> prompt) {
   if (prompt.empty()) return false;
-  std::size_t computed = 0, to_come = 0;
+  const auto reusable = prompt.first(prompt.size() - 1);
+  std::size_t to_come = 0;
+  std::vector<const Entry*> others;
   for (const Entry& entry : entries_) {
     if (entry.cleared) continue;
-    const std::size_t now = entry.context->common_prefix(prompt);
-    const std::size_t later = common_prefix(entry.prompt, prompt.first(prompt.size() - 1));
-    const bool grows = entry.in_use && now == entry.context->size() && now < later;
-    if (grows) {
-      to_come = std::max(to_come, later);
-    } else {
-      computed = std::max(computed, now);
-    }
+    const std::size_t of_entry = tokens_to_come(entry, reusable);
+    to_come = std::max(to_come, of_entry);
+    if (of_entry == 0) others.push_back(&entry);
   }
-  return to_come >= computed + worth_waiting;
+  const auto has_most = [&](const Entry* entry) { return has(*entry, reusable, to_come - worth_waiting + 1); };
+  return to_come >= worth_waiting && std::ranges::none_of(others, has_most);
 }
 
 // Drops contexts that are not in use, the least recently used first and that of the prefix last, until there is room

@@ -35,7 +35,10 @@ class ContextPool {
   void release(Context* context);
 
   // Returns true while a text in use is about to compute much of the prompt.
-  bool is_being_computed(std::span<const std::int32_t> prompt) const;
+  bool is_being_computed(std::span<const std::int32_t> prompt);
+
+  // The tokens that prompts and contexts were compared at so far, eight at once counted as one: about nanoseconds.
+  std::size_t compared() const { return compared_; }
 
   // Drops all contexts, as after the model's weights have changed: those in use once they are released, and no other
   // text takes anything of them meanwhile.
@@ -59,6 +62,9 @@ class ContextPool {
   };
   std::size_t count_bytes(bool only_in_use) const;
   std::size_t bytes_of(std::size_t capacity) const { return KvCache::bytes(config_, type_, capacity); }
+  bool has(const Entry& entry, std::span<const std::int32_t> prompt, std::size_t count);
+  std::size_t rest_in_common(std::span<const std::int32_t> a, std::span<const std::int32_t> b, std::size_t from);
+  std::size_t tokens_to_come(const Entry& entry, std::span<const std::int32_t> prompt);
   Prefix best_prefix(std::span<const std::int32_t> prompt, std::size_t capacity);
   bool make_room(std::size_t capacity, std::size_t spare, Prefix& prefix);
   std::vector<Entry>::iterator entry_of(const Context* context);
@@ -68,6 +74,7 @@ class ContextPool {
   std::size_t budget_;
   std::ptrdiff_t most_idle_;
   std::size_t bytes_ = 0;
+  std::size_t compared_ = 0;
   std::uint64_t uses_ = 0;
   std::vector<Entry> entries_;
 };

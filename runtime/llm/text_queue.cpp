@@ -9,7 +9,7 @@ namespace {
 // A text that this many others have passed is the next that gets memory.
 constexpr std::size_t most_passed = 16;
 
-// Texts that wait and are looked at in a step: each is compared with all contexts.
+// Texts that wait and are looked at in a step.
 constexpr std::size_t most_looked_at = 64;
 
 // After so many steps a text may lose its place to one that has none.
@@ -30,6 +30,7 @@ TextQueue::TextQueue(const LLM& llm, const TextQueueLimits& limits)
       kv_memory_(limits.kv_memory),
       spare_memory_(limits.in_order ? 0 : limits.kv_memory / 4),
       memory_of_small_(limits.in_order ? 0 : limits.kv_memory / 16),
+      most_compared_(limits.most_compared),
       forward_(llm.forward(limits.step_tokens, llm.positions)),
       scheduler_(forward_, limits.parallel, limits.longest_step),
       pool_(llm.config, llm.kv_type, limits.kv_memory, limits.most_idle) {}
@@ -78,13 +79,15 @@ void TextQueue::start() {
 void TextQueue::start_waiting() {
   bool only_small = false;
   std::size_t looked_at = 0, without_memory = 0;
-  for (std::size_t at = 0; at < waiting_.size() && looked_at < most_looked_at; ++looked_at) {
+  const std::size_t compared = pool_.compared();
+  const auto may_look = [&] { return looked_at < most_looked_at && pool_.compared() - compared < most_compared_; };
+  for (std::size_t at = 0; at < waiting_.size() && may_look(); ++looked_at) {
     Text& waiting = *waiting_[at];
     if (!has_place(waiting) || (only_small && !may_pass_all(waiting))) {
       ++at;
       continue;
     }
-    const Start result = start(waiting);
+    const Start result = look_at(waiting);
     if (result != Start::done) {
       if (in_order_) return;
       if (result == Start::waits_for_memory) {
@@ -182,6 +185,20 @@ std::size_t TextQueue::memory_to_leave(const Text& text) const {
   const auto takes_memory = [](const auto& other) { return !other->job.context; };
   if (std::ranges::any_of(running_, is_of_its_request)) return spare_memory_;
   return has_small_ && !is_small(text) && std::ranges::any_of(running_, takes_memory) ? memory_of_small_ : 0;
+}
+
+// Each text is compared with all contexts. One that cannot start after long comparisons is skipped until others have
+// had their share of them, too.
+TextQueue::Start TextQueue::look_at(Text& text) {
+  if (text.skips > 0) {
+    --text.skips;
+    return text.found;
+  }
+  const std::size_t compared = pool_.compared();
+  text.found = start(text);
+  const std::size_t share = most_compared_ / std::min(waiting_.size(), most_looked_at);
+  text.skips = (pool_.compared() - compared) / std::max<std::size_t>(share, 1);
+  return text.found;
 }
 
 // A text that can never run has an error then. There must be a place for it.

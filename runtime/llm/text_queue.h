@@ -53,12 +53,13 @@ struct TextJob {
 };
 
 struct TextQueueLimits {
-  std::size_t parallel;            // texts at once, fewer than step_tokens
-  std::size_t kv_memory;           // bytes of keys and values
-  std::size_t step_tokens;         // that a step runs at most
-  double longest_step;             // as Scheduler has it
-  bool in_order = false;           // texts start in the order in which they came, whatever they have to wait for
-  std::ptrdiff_t most_idle = 512;  // contexts that stay for later prompts
+  std::size_t parallel;                   // texts at once, fewer than step_tokens
+  std::size_t kv_memory;                  // bytes of keys and values
+  std::size_t step_tokens;                // that a step runs at most
+  double longest_step;                    // as Scheduler has it
+  bool in_order = false;                  // texts start in the order in which they came, whatever they have to wait for
+  std::ptrdiff_t most_idle = 512;         // contexts that stay for later prompts
+  std::size_t most_compared = 2'000'000;  // tokens in a start(), as ContextPool counts them: some milliseconds
 };
 
 // The texts that a model writes together. One thread at a time.
@@ -117,6 +118,7 @@ class TextQueue {
   void remove(const GenerationTask& task);
 
  private:
+  enum class Start { done, waits_for_prefix, waits_for_memory };
   struct Text {
     Text(TextJob with, std::size_t of_request, std::size_t at) : job(std::move(with)), request(of_request), turn(at) {}
 
@@ -130,8 +132,9 @@ class TextQueue {
     bool has_begun = false;  // its first token is there
     bool paused = false;     // it has no place
     std::exception_ptr error{};
+    Start found = Start::done;  // why it did not start when it was last looked at
+    std::size_t skips = 0;      // calls of start() that need not look at it again
   };
-  enum class Start { done, waits_for_prefix, waits_for_memory };
   void resume_if(const std::function<bool(const Text&)>& may_resume);
   void start_waiting();
   std::map<std::size_t, std::size_t> places() const;  // that each request has
@@ -142,6 +145,7 @@ class TextQueue {
   bool is_small(const Text& text) const { return bytes_of(text) <= memory_of_small_ / 2; }
   bool may_pass_all(const Text& text) const;
   std::size_t memory_to_leave(const Text& text) const;
+  Start look_at(Text& text);
   Start start(Text& text);
   void release(Text& text);
   void end(Text& text);
@@ -152,6 +156,7 @@ class TextQueue {
   const std::size_t kv_memory_;
   const std::size_t spare_memory_;     // that all texts of a request but its first leave
   const std::size_t memory_of_small_;  // that texts leave which are not small
+  const std::size_t most_compared_;
   Forward forward_;
   Scheduler scheduler_;
   ContextPool pool_;

@@ -338,6 +338,37 @@ TEST_F(TextQueueTest, TextsThatWaitForAPrefixAreNotInTheWayOfOthers) {
   EXPECT_EQ(numbers().size(), 50u);
 }
 
+// Each of the long prompts would be compared with those that run in every step.
+TEST_F(TextQueueTest, ManyLongPromptsThatWaitCostEachStepLittle) {
+  const auto ends_with = [this](std::size_t most_compared) {
+    TextQueueLimits limits = this->limits(7, 400);
+    limits.most_compared = most_compared;
+    TextQueue queue(llm_, limits);
+    for (std::size_t i = 0; i < 64; ++i) {
+      TextJob with = job(i, 4);
+      GenerationTask task = *with.task;
+      task.prompt.assign(50, 3);
+      task.prompt.push_back(static_cast<std::int32_t>(i));
+      with.task = std::make_shared<const GenerationTask>(std::move(task));
+      queue.submit(one(std::move(with)));
+    }
+    std::size_t most = 0;
+    for (int steps = 0; queue.texts() > 0 && steps < 1000; ++steps) {
+      const std::size_t before = queue.pool().compared();
+      queue.step();
+      most = std::max(most, queue.pool().compared() - before);
+    }
+    std::ranges::sort(ends_, {}, &End::number);
+    return std::pair(std::exchange(ends_, {}), most);
+  };
+  const auto [all, most_of_all] = ends_with(1'000'000);
+  const auto [some, most_of_some] = ends_with(500);
+  EXPECT_GT(most_of_all, 2000u);
+  EXPECT_LT(most_of_some, 1500u) << "with one text more";
+  ASSERT_EQ(some.size(), 64u);
+  for (std::size_t i = 0; i < 64; ++i) EXPECT_EQ(some[i].generated.tokens, all[i].generated.tokens) << i;
+}
+
 TEST_F(TextQueueTest, TextsThatHaveNoPlaceTakeTurnsWithThoseThatHaveHadOneForLong) {
   TextQueue queue(llm_, limits(2, 400));
   queue.submit(one(job(0, 50)));
