@@ -12,6 +12,12 @@ constexpr std::size_t most_passed = 16;
 // Texts that wait and are looked at in a step.
 constexpr std::size_t most_looked_at = 64;
 
+// Texts that nobody waits for and that end in a step: their ends take time from others.
+constexpr std::size_t most_gone = 1024;
+
+// Texts that have ended and whose memory is not yet freed.
+constexpr std::size_t most_old = 32;
+
 // After so many steps a text may lose its place to one that has none.
 constexpr std::size_t steps_of_a_turn = 32;
 
@@ -58,12 +64,13 @@ void TextQueue::end_gone() {
   std::vector<std::unique_ptr<Text>> gone;
   const auto take_gone = [&](auto& texts) {
     for (auto& text : texts) {
+      if (gone.size() == most_gone) break;
       if (is_gone(text->job) && (!text->generation || text->paused)) gone.push_back(std::move(text));
     }
     std::erase(texts, nullptr);
   };
+  take_gone(running_);  // they have memory
   take_gone(waiting_);
-  take_gone(running_);
   for (const auto& text : gone) {
     if (text->generation) text->generation->ended();  // interrupts it
     end(*text);
@@ -244,8 +251,10 @@ void TextQueue::compute(std::size_t prompt_tokens) {
 
 void TextQueue::report() {
   for (const auto& text : std::exchange(ended_, {})) end(*text);
-  if (!old_.empty()) old_.pop_back();  // one in a step, so that the texts that run wait for no more
+  // One in a step, so that the texts that run wait for no more, unless more end in each step.
+  if (!old_.empty()) old_.pop_back();
   if (running_.empty()) old_.clear();
+  if (old_.size() > most_old) old_.resize(most_old);
 }
 
 void TextQueue::take_waiting(TextQueue& from) {

@@ -9,6 +9,7 @@
 #include <limits>
 #include <memory>
 #include <optional>
+#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -129,6 +130,54 @@ TEST_F(TextQueueTest, APausedTextThatNobodyWaitsForEndsAtOnce) {
   EXPECT_EQ(ends_[0].generated.finish_reason, FinishReason::interrupted);
   EXPECT_EQ(ends_[0].generated.tokens.size(), 1u) << "that of the first step";
   EXPECT_EQ(queue.running(), 2u);
+  run(queue);
+}
+
+TEST_F(TextQueueTest, ManyTextsThatNobodyWaitsForEndAPartInEachStep) {
+  std::atomic<bool> gone = false;
+  TextQueue queue(llm_, limits(1, 100));
+  queue.submit(one(job(0, 30)));
+  std::vector<TextJob> many = jobs(1, 2000, 1);
+  for (TextJob& job : many) job.gone = &gone;
+  queue.submit(std::move(many));
+  queue.step();
+  gone = true;
+  queue.step();
+  EXPECT_EQ(ends_.size(), 1024u);
+  queue.step();
+  EXPECT_EQ(ends_.size(), 2000u);
+  run(queue);
+}
+
+// Penalties of nothing, which count how many texts have them.
+class CountedPenalties : public TextPenalties {
+ public:
+  explicit CountedPenalties(std::shared_ptr<int> count) : count_(std::move(count)) { ++*count_; }
+  ~CountedPenalties() override { --*count_; }
+  std::unique_ptr<TextPenalties> copy() const override { return std::make_unique<CountedPenalties>(count_); }
+  void accept(std::int32_t) override {}
+  std::span<const LogitBias> penalties() override { return {}; }
+
+ private:
+  const std::shared_ptr<int> count_;
+};
+
+TEST_F(TextQueueTest, TextsThatHaveEndedKeepLittleMemoryWhileOthersRun) {
+  TextQueue queue(llm_, limits(4, 400));
+  const auto count = std::make_shared<int>(0);
+  TextJob counted = job(1, 1);
+  GenerationTask task = *counted.task;
+  task.options.penalties = std::make_shared<const CountedPenalties>(count);
+  counted.task = std::make_shared<const GenerationTask>(std::move(task));
+  queue.submit(one(job(0, 60)));
+  queue.submit(std::vector<TextJob>(150, counted));
+  int most = 0;
+  while (queue.texts() > 1) {
+    queue.step();
+    most = std::max(most, *count);
+  }
+  EXPECT_EQ(queue.running(), 1u) << "the first one";
+  EXPECT_LT(most, 50);
   run(queue);
 }
 
