@@ -42,6 +42,9 @@ std::string response_id_of(const std::string& path) {
                      path.find('/', response_path_prefix.size()) - response_path_prefix.size());
 }
 
+// A request for more texts delays the others: each takes some microseconds.
+constexpr std::size_t most_brief_texts = 64;
+
 // A request that is being prepared when the server stops has so long to become a running text.
 constexpr std::chrono::milliseconds longest_preparation(15);
 
@@ -391,6 +394,7 @@ TakeHints Api::take_hints() {
 
 TakeSeeds Api::take_seeds() {
   return [this](std::size_t texts) -> std::uint64_t {
+    if (texts > most_brief_texts) begin_long_work();
     return options_.seed ? *options_.seed + seeds_.fetch_add(texts) : std::random_device{}();
   };
 }

@@ -2197,6 +2197,21 @@ TEST_F(ApiTest, PreparesLargeRequestsNextToOthers) {
   }
 }
 
+TEST_F(ApiTest, PreparesManyTextsNextToOthers) {
+  const auto holding = std::make_shared<HoldingAnswer>();
+  post("/tokenize", large_text, holding);
+  holding->wait_until_held();
+  const auto rollout = [&](int texts) {
+    return post("/generate", Json{{"text", "a"}, {"sampling_params", {{"n", texts}, {"max_new_tokens", 1}}}}.dump());
+  };
+  const auto many = rollout(65);
+  EXPECT_TRUE(rollout(64)->wait());
+  EXPECT_FALSE(many->has_ended());
+  holding->release();
+  ASSERT_TRUE(many->wait());
+  EXPECT_EQ(many->json().size(), 65u);
+}
+
 TEST_F(ApiTest, EndsTheWorkForAClientThatIsGone) {
   const Json body{{"messages", {{{"role", "user"}, {"content", "a"}}}},
                   {"response_format",
