@@ -60,8 +60,9 @@ class TokenGaps {
 };
 
 // The ids of tokens that an answer of as much work as all texts of a request has, which take a few milliseconds. A
-// score, alternatives included, takes as long as 16 of them, and what each text has besides as long as 64.
-constexpr std::size_t most_work_at_once = 16'000;
+// score, alternatives included, takes as long as 16 of them, and what each text has besides as long as 64. An answer of
+// most_work_of_large takes a fourth of a second.
+constexpr std::size_t most_work_at_once = 16'000, most_work_of_large = 1'000'000;
 
 std::size_t work_of(const Generated& generated) {
   std::size_t scores = 0;
@@ -84,7 +85,8 @@ EngineThread::EngineThread(const TextModel& model, const EngineLimits& limits, S
       model_(model),
       queue_(new_queue()),
       prompt_limit_(longest_prompt_step, least_prompt_tokens, queue_->forward().max_tokens()),
-      large_ends_(most_texts, TaskThread::Priority::background) {
+      large_ends_(most_texts, TaskThread::Priority::background),
+      huge_ends_(most_texts, TaskThread::Priority::background) {
   counts_.kv_budget = limits.kv_memory;
   thread_ = thread_without_signals([this] { run(); });
 }
@@ -125,6 +127,8 @@ void EngineThread::submit(std::vector<TextJob> jobs) {
       throw RequestError(error.what(), "max_tokens", "context_length_exceeded");
     }
   }
+  const auto request = std::make_shared<RequestEnd>(RequestEnd{.texts = jobs.size()});
+  for (TextJob& job : jobs) count_end_of(job, request);  // before the engine's thread would wait for the mutex
   {
     const std::lock_guard lock(mutex_);
     if (draining_) std::rethrow_exception(shutting_down());
@@ -143,8 +147,6 @@ void EngineThread::submit(std::vector<TextJob> jobs) {
     if (!has_work()) progress_ = now;
     texts_ += jobs.size();
     requests_ += jobs.empty() ? 0 : 1;
-    const auto request = std::make_shared<RequestEnd>(RequestEnd{.texts = jobs.size()});
-    for (TextJob& job : jobs) count_end_of(job, request);
     submitted_.push_back(std::move(jobs));
   }
   wake_.notify_one();
@@ -180,11 +182,23 @@ void EngineThread::count_end_of(TextJob& job, const std::shared_ptr<RequestEnd>&
     }
     if (!is_large) return end_text(std::move(on_end), std::move(generated), error, *request);
     const auto held = std::make_shared<Generated>(std::move(generated));
-    const auto end = [this, held, error, request, on_end = std::make_shared<OnEnd>(std::move(on_end))] {
-      end_text(std::exchange(*on_end, nullptr), std::move(*held), error, *request);
-    };
-    if (!large_ends_.post(end)) end();
+    end_elsewhere(
+        [this, held, error, request, on_end = std::make_shared<OnEnd>(std::move(on_end))] {
+          end_text(std::exchange(*on_end, nullptr), std::move(*held), error, *request);
+        },
+        request);
   };
+}
+
+// The last end of a request makes the answer, and by then all ends are counted: only now is known how large it is.
+void EngineThread::end_elsewhere(std::function<void()> end, const std::shared_ptr<const RequestEnd>& request) {
+  const auto begin = [this, end, request] {
+    std::unique_lock lock(mutex_);
+    const bool is_huge = request->work > most_work_of_large;
+    lock.unlock();
+    if (!is_huge || !huge_ends_.post(end)) end();
+  };
+  if (!large_ends_.post(begin)) begin();
 }
 
 void EngineThread::end_text(OnEnd on_end, Generated generated, const std::exception_ptr& error, RequestEnd& request) {

@@ -121,6 +121,7 @@ class EngineThread {
     std::size_t texts, work = 0;
   };
   void count_end_of(TextJob& job, const std::shared_ptr<RequestEnd>& request);
+  void end_elsewhere(std::function<void()> end, const std::shared_ptr<const RequestEnd>& request);
   void end_text(OnEnd on_end, Generated generated, const std::exception_ptr& error, RequestEnd& request);
   void run();
   bool take_work();
@@ -164,8 +165,9 @@ class EngineThread {
       Clock::now();  // when work came to an engine that had none, and at each turn of its loop
   EngineCounts counts_;
 
-  // Reports the ends of texts that are so much work that others would wait while an answer is made of them.
-  TaskThread large_ends_;
+  // Report the ends of texts that are so much work that others would wait while an answer is made of them: the second
+  // those that the first would be kept from others by.
+  TaskThread large_ends_, huge_ends_;
   std::thread thread_;
 };
 

@@ -2,6 +2,7 @@
 
 #include <sys/resource.h>
 
+#include <algorithm>
 #include <utility>
 
 #include "weights/base/parallel.h"
@@ -49,8 +50,8 @@ TaskThread::Clock::duration TaskThread::busy_for() const {
 
 void TaskThread::run(Priority priority) {
   // On Linux, 0 is this thread alone. Beside a busy thread of the engine, 10 leaves it a tenth of a core: with 5, a
-  // fourth, every text would wait for it.
-  if (priority == Priority::background) setpriority(PRIO_PROCESS, 0, 10);
+  // fourth, every text would wait for it. A program that was started behind others keeps its place.
+  if (priority == Priority::background) setpriority(PRIO_PROCESS, 0, std::max(10, getpriority(PRIO_PROCESS, 0)));
   std::unique_lock lock(mutex_);
   while (true) {
     wake_.wait(lock, [this] { return stopping_ || !tasks_.empty(); });

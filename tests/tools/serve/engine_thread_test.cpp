@@ -1,6 +1,7 @@
 #include "tools/serve/engine_thread.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 
 #include <algorithm>
 #include <atomic>
@@ -9,6 +10,7 @@
 #include <cstdint>
 #include <exception>
 #include <functional>
+#include <future>
 #include <limits>
 #include <memory>
 #include <mutex>
@@ -179,6 +181,36 @@ TEST_F(EngineThreadTest, TheEndOfATextWithManyScoresHoldsUpNoOther) {
   EXPECT_EQ(ends[1].generated.scores.size(), 100u);
   EXPECT_TRUE(engine.wait_until_idle(20s));
 }
+
+// The first has 1,000,000 ids' worth of work, and more than the other.
+TEST_F(EngineThreadTest, AHugeAnswerDelaysNoLargeOne) {
+  EngineThread& engine = start({.parallel = 2, .kv_memory = 2 * bytes_of(2), .queue = 4});
+  auto huge = job(0, 2);
+  huge.prompt_values = 1'000'000;
+  huge.on_end = [this](const Generated&, const std::exception_ptr&) { events_.hold(); };
+  engine.submit(one(std::move(huge)));
+  events_.wait_until_held();
+  auto large = job(1, 2);
+  large.prompt_values = 900'000;
+  engine.submit(one(std::move(large)));
+  EXPECT_EQ(events_.wait(1, 20s).size(), 1u);
+  EXPECT_FALSE(engine.is_idle());
+  events_.release();
+  EXPECT_TRUE(engine.wait_until_idle(20s));
+}
+
+#ifdef __linux__
+// On Linux, threads have priorities of their own, which those that they start inherit.
+TEST(TaskThreadTest, WorkInTheBackgroundComesNoEarlierThanTheProgramDoes) {
+  std::thread([] {
+    EXPECT_EQ(setpriority(PRIO_PROCESS, 0, 19), 0);
+    std::promise<int> found;
+    TaskThread background(1, TaskThread::Priority::background);
+    EXPECT_TRUE(background.post([&] { found.set_value(getpriority(PRIO_PROCESS, 0)); }));
+    EXPECT_EQ(found.get_future().get(), 19);
+  }).join();
+}
+#endif
 
 // The answer is made at the end of the last text.
 TEST_F(EngineThreadTest, AnswersOfMuchWorkAreMadeOnAnotherThread) {

@@ -10,5 +10,8 @@ struct rlimit {
 
 // Of this thread.
 int setpriority(int which, int who, int priority);
+inline int getpriority(int, int) {
+  return 0;
+}
 int getrlimit(int resource, rlimit* limit);
 int setrlimit(int resource, const rlimit* limit);
