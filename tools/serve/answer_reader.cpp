@@ -9,6 +9,9 @@
 
 namespace minimind {
 
+// Alternatives included: JSON of so many takes some milliseconds.
+constexpr std::size_t most_scores_at_once = 5000;
+
 AnswerReader::AnswerReader(const TextModel& model, std::shared_ptr<const TextTask> task, bool streams_calls)
     : model_(model),
       task_(std::move(task)),
@@ -27,7 +30,11 @@ void AnswerReader::read(std::string_view text, std::vector<AnswerEvent>& events)
 AnswerReader::Piece AnswerReader::push(std::string_view text, std::span<const TokenScore> scores) {
   Piece piece;
   read(text, piece.events);
-  if (!piece.events.empty()) piece.scores = pieces_.take(scores, bytes_);
+  if (piece.events.empty() || scores.empty()) return piece;
+  ready_ += pieces_.take(scores, bytes_).size();
+  const std::size_t most = std::max<std::size_t>(1, most_scores_at_once / (1 + *task_->options.scores));
+  piece.scores = scores.subspan(taken_, std::min(ready_ - taken_, most));
+  taken_ += piece.scores.size();
   return piece;
 }
 
@@ -35,7 +42,8 @@ AnswerReader::Piece AnswerReader::finish(const Generated& generated) {
   Piece piece;
   read(std::string_view(generated.text).substr(bytes_), piece.events);
   if (!task_->plain) has_cut_call_ = finish_answer(*task_, generated.finish_reason, parser_, piece.events);
-  piece.scores = pieces_.take_rest(generated.scores, generated.text.size());
+  ready_ += pieces_.take_rest(generated.scores, generated.text.size()).size();
+  piece.scores = std::span(generated.scores).subspan(taken_, ready_ - taken_);
   return piece;
 }
 

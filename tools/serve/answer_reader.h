@@ -23,7 +23,8 @@ class AnswerReader {
 
   struct Piece {
     std::vector<AnswerEvent> events{};
-    std::span<const TokenScore> scores{};  // of the tokens of the events that are not yet taken, if requested
+    std::span<const TokenScore> scores{};  // of the tokens of the events that are not yet taken, if requested, or the
+                                           // first of them: others wait while JSON is made of them
   };
 
   // Takes the next piece of the text; `scores` are those of all tokens so far.
@@ -46,7 +47,8 @@ class AnswerReader {
   const std::shared_ptr<const TextTask> task_;
   AnswerParser parser_;
   TokenPieces pieces_;
-  std::size_t bytes_ = 0;  // of the text so far
+  std::size_t bytes_ = 0;              // of the text so far
+  std::size_t ready_ = 0, taken_ = 0;  // scores, of the events so far
   bool has_cut_call_ = false;
 };
 

@@ -132,8 +132,11 @@ void send_error(HttpAnswer& answer, const RequestError& error, ErrorBody body) {
   answer.send(error.status(), json_type, body(error), is_temporary ? HttpHeaders{{"Retry-After", "1"}} : HttpHeaders{});
 }
 
-Completion::Text::Text(const TextModel& model, std::shared_ptr<const TextTask> with_task)
-    : task(std::move(with_task)), reader(model, task, true), logprobs(model.tokenizer()) {}
+Completion::Text::Text(const TextModel& model, std::shared_ptr<const TextTask> with_task, AnswerChunks with_chunks)
+    : task(std::move(with_task)),
+      chunks(std::move(with_chunks)),
+      reader(model, task, true),
+      logprobs(model.tokenizer()) {}
 
 Completion::Completion(const TextModel& model, Request request, std::shared_ptr<HttpAnswer> answer)
     : model_(model),
@@ -152,7 +155,7 @@ void Completion::start(const TextModel& model, const SubmitTexts& submit, Reques
   for (TextTask& task : model.tasks(completion->request_, seed, completion->now_)) {
     check_echo(completion->request_, task.prompt.size());
     const std::size_t index = jobs.size(), prompt_tokens = task.prompt.size();
-    completion->texts_.emplace_back(model, std::make_shared<const TextTask>(std::move(task)));
+    completion->texts_.emplace_back(model, std::make_shared<const TextTask>(std::move(task)), completion->chunks_);
     jobs.push_back({
         .task = completion->texts_.back().task,
         .gone = &completion->answer_->gone(),
@@ -168,46 +171,55 @@ void Completion::start(const TextModel& model, const SubmitTexts& submit, Reques
 }
 
 void Completion::on_text(std::size_t index, std::string_view piece, const Generation& generation) {
-  if (!request_.stream) return;
-  const std::lock_guard lock(mutex_);
-  if (failed_) return;
+  if (!request_.stream || !begin_stream()) return;
   count(texts_[index], generation.generated().size());
   begin(index, generation.prompt_scores());
   write_piece(index, piece, generation);
 }
 
+// The end of one text may be much to write, while the others go on: the mutex is not locked then.
 void Completion::on_end(std::size_t index, Generated generated, const std::exception_ptr& error) {
+  Text& text = texts_[index];
+  if (!error && !answer_->gone()) {
+    text.result.generated = std::move(generated);
+    if (request_.stream && begin_stream()) {
+      count(text, text.result.generated.tokens.size());
+      begin(index, text.result.generated.prompt_scores);
+      write_end(index);
+    }
+  }
   const std::lock_guard lock(mutex_);
   ++ended_;
   if (failed_ || answer_->gone()) return;
   if (error) return fail(error);
-  texts_[index].result.generated = std::move(generated);
-  if (request_.stream) {
-    count(texts_[index], texts_[index].result.generated.tokens.size());
-    begin(index, texts_[index].result.generated.prompt_scores);
-    write_end(index);
-  }
   if (ended_ == texts_.size()) finish();
 }
 
-// Gives the next chunks, which are of this text, its usage so far if they are to have it.
-void Completion::count(const Text& text, std::size_t generated) {
-  if (request_.usage_of_each_chunk) chunks_.set_usage(text.task->prompt.size(), generated);
+// Gives the next chunks of a text its usage so far if they are to have it.
+void Completion::count(Text& text, std::size_t generated) const {
+  if (request_.usage_of_each_chunk) text.chunks.set_usage(text.task->prompt.size(), generated);
 }
 
-// Starts the stream, and the part of a text in it.
+// Starts the stream. Returns false if it has failed.
+bool Completion::begin_stream() {
+  const std::lock_guard lock(mutex_);
+  if (!failed_ && !std::exchange(streaming_, true)) answer_->start(event_type);
+  return !failed_;
+}
+
+// Starts the part of a text in the stream.
 void Completion::begin(std::size_t index, const std::vector<TokenScore>& prompt_scores) {
   Text& text = texts_[index];
-  if (!std::exchange(streaming_, true)) answer_->start(event_type);
   if (std::exchange(text.has_begun, true)) return;
   const std::vector<std::int32_t>& prompt = text.task->prompt;
   if (request_.chat) {
-    answer_->write(
-        chunks_.begin(index, request_.return_tokens ? token_ids_member("prompt_token_ids", prompt) : std::string()));
+    answer_->write(text.chunks.begin(
+        index, request_.return_tokens ? token_ids_member("prompt_token_ids", prompt) : std::string()));
   } else if (request_.echo) {
     if (request_.logprobs) text.logprobs.add_prompt(prompt.front(), prompt_scores);
-    answer_->write(chunks_.text(index, "text", prompt_text(model_, request_.prompts[index / request_.n]),
-                                request_.logprobs ? text.logprobs.take() : ChatJson(nullptr), new_token_ids(text, {})));
+    answer_->write(text.chunks.text(index, "text", prompt_text(model_, request_.prompts[index / request_.n]),
+                                    request_.logprobs ? text.logprobs.take() : ChatJson(nullptr),
+                                    new_token_ids(text, {})));
   }
 }
 
@@ -225,8 +237,8 @@ void Completion::write_piece(std::size_t index, std::string_view piece, const Ge
   const AnswerReader::Piece read = text.reader.push(piece, generation.scores());
   if (request_.chat) return write_events(index, read, generation.generated());
   if (request_.logprobs) text.logprobs.add(read.scores);
-  answer_->write(chunks_.text(index, "text", piece, request_.logprobs ? text.logprobs.take() : ChatJson(nullptr),
-                              new_token_ids(text, generation.generated())));
+  answer_->write(text.chunks.text(index, "text", piece, request_.logprobs ? text.logprobs.take() : ChatJson(nullptr),
+                                  new_token_ids(text, generation.generated())));
 }
 
 // Writes the events of a chat; the scores and the ids of the tokens are in the first of them.
@@ -240,13 +252,13 @@ void Completion::write_events(std::size_t index, const AnswerReader::Piece& piec
     const ChatJson logprobs = has_scores ? text.reader.logprobs(std::exchange(scores, {})) : ChatJson(nullptr);
     const std::string token_ids = new_token_ids(text, generated);
     if (event.kind == AnswerEvent::Kind::tool_call) {
-      chunks += chunks_.delta(index, call_delta(text.calls++, event.call), logprobs, token_ids);
+      chunks += text.chunks.delta(index, call_delta(text.calls++, event.call), logprobs, token_ids);
     } else if (event.kind == AnswerEvent::Kind::arguments) {
-      chunks += chunks_.delta(index, arguments_delta(text.calls - 1, event.text), logprobs, token_ids);
+      chunks += text.chunks.delta(index, arguments_delta(text.calls - 1, event.text), logprobs, token_ids);
     } else {
       if (event.kind == AnswerEvent::Kind::broken_call) ++text.broken_calls;
       const bool is_thought = event.kind == AnswerEvent::Kind::thought;
-      chunks += chunks_.text(index, is_thought ? "reasoning_content" : "content", event.text, logprobs, token_ids);
+      chunks += text.chunks.text(index, is_thought ? "reasoning_content" : "content", event.text, logprobs, token_ids);
     }
   }
   if (!chunks.empty()) answer_->write(std::move(chunks));
@@ -263,9 +275,9 @@ void Completion::write_end(std::size_t index) {
     text.result.message.tool_calls.resize(text.calls - text.broken_calls);
   } else if (request_.logprobs && !rest.scores.empty()) {
     text.logprobs.add(rest.scores);
-    answer_->write(chunks_.text(index, "text", "", text.logprobs.take(), new_token_ids(text, generated)));
+    answer_->write(text.chunks.text(index, "text", "", text.logprobs.take(), new_token_ids(text, generated)));
   }
-  answer_->write(chunks_.end(index, finish_reason_of(text.result), new_token_ids(text, generated)));
+  answer_->write(text.chunks.end(index, finish_reason_of(text.result), new_token_ids(text, generated)));
 }
 
 void Completion::fail(const std::exception_ptr& error) {

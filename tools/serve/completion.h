@@ -84,9 +84,10 @@ class Completion {
  private:
   // One text and what a stream has of it.
   struct Text {
-    explicit Text(const TextModel& model, std::shared_ptr<const TextTask> with_task);
+    Text(const TextModel& model, std::shared_ptr<const TextTask> with_task, AnswerChunks with_chunks);
 
     std::shared_ptr<const TextTask> task;
+    AnswerChunks chunks;
     AnswerReader reader;
     CompletionLogprobs logprobs;
     bool has_begun = false;
@@ -99,12 +100,13 @@ class Completion {
   void on_text(std::size_t index, std::string_view piece, const Generation& generation);
   void on_end(std::size_t index, Generated generated, const std::exception_ptr& error);
 
+  bool begin_stream();
   void begin(std::size_t index, const std::vector<TokenScore>& prompt_scores);
   void write_piece(std::size_t index, std::string_view piece, const Generation& generation);
   void write_events(std::size_t index, const AnswerReader::Piece& piece, std::span<const std::int32_t> generated);
   std::string new_token_ids(Text& text, std::span<const std::int32_t> generated) const;
   void write_end(std::size_t index);
-  void count(const Text& text, std::size_t generated);
+  void count(Text& text, std::size_t generated) const;
   void fail(const std::exception_ptr& error);
   void finish();
   ChatJson message_choice(std::size_t text, std::size_t index);
@@ -115,10 +117,10 @@ class Completion {
   const std::shared_ptr<HttpAnswer> answer_;
   const std::time_t now_;
   const std::string id_, model_name_;
+  const AnswerChunks chunks_;
+  std::vector<Text> texts_;  // each is of the functions that are called for it, until finish()
 
   std::mutex mutex_;  // guards all below
-  AnswerChunks chunks_;
-  std::vector<Text> texts_;
   std::size_t ended_ = 0;
   bool streaming_ = false;
   bool failed_ = false;

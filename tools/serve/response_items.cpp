@@ -47,26 +47,37 @@ std::optional<std::string> query_value(std::string_view query, std::string_view 
   return std::nullopt;
 }
 
-ChatJson ResponseItems::part() const {
-  if (open_ == thought_type) return {{"type", "reasoning_text"}, {"text", text_}};
-  return {{"type", "output_text"}, {"text", text_}, {"annotations", ChatJson::array()}, {"logprobs", logprobs_}};
+std::string ResponseItems::part() const {
+  const std::string text = json_line(ChatJson(text_));
+  if (open_ == thought_type) return fmt::format(R"({{"type": "reasoning_text", "text": {}}})", text);
+  return fmt::format(R"({{"type": "output_text", "text": {}, "annotations": [], "logprobs": [{}]}})", text, logprobs_);
 }
 
-// An event about the last item, or about its only part.
-ChatJson ResponseItems::event(std::string_view type, const ChatJson& fields, bool of_part) const {
-  ChatJson event{{"type", type}, {"output_index", items_.size() - 1}};
-  if (of_part) event["content_index"] = 0;
-  event["item_id"] = items_.back()["id"];
-  event.update(fields);
-  return event;
+// The item that grows, with a part.
+std::string ResponseItems::item(std::string_view part) const {
+  std::string json = json_line(item_);
+  if (open_ == call_type) return json;
+  json.back() = ',';
+  return fmt::format(R"({} "content": [{}]}})", json, part);
+}
+
+void ResponseItems::emit_item(std::string_view type, const std::string& item) const {
+  emit_(type, fmt::format(R"("output_index": {}, "item": {})", items_.size(), item));
+}
+
+// An event about the item that grows, or about its only part.
+void ResponseItems::emit(std::string_view type, std::string_view members, bool of_part) const {
+  emit_(type, fmt::format(R"("output_index": {}{}, "item_id": {}, {})", items_.size(),
+                          of_part ? R"(, "content_index": 0)" : "", json_line(item_["id"]), members));
 }
 
 void ResponseItems::open(std::string_view type, ChatJson item) {
   close("completed");
   open_ = type;
   text_.clear();
-  emit_({{"type", "response.output_item.added"}, {"output_index", items_.size()}, {"item", item}});
-  items_.push_back(std::move(item));
+  logprobs_.clear();
+  item_ = std::move(item);
+  emit_item("response.output_item.added", this->item(""));
 }
 
 void ResponseItems::open_text(std::string_view type) {
@@ -77,44 +88,46 @@ void ResponseItems::open_text(std::string_view type) {
   } else {
     item["role"] = "assistant";
   }
-  item["content"] = ChatJson::array();
   open(type, std::move(item));
-  logprobs_ = ChatJson::array();
-  emit_(event("response.content_part.added", {{"part", part()}}));
+  emit("response.content_part.added", R"("part": )" + part());
 }
 
 void ResponseItems::close(std::string_view status) {
   if (open_.empty()) return;
-  ChatJson& item = items_.back();
+  const std::string text = json_line(ChatJson(text_));
+  std::string part;
   if (open_ == call_type) {
-    emit_(event("response.function_call_arguments.done", {{"name", item["name"]}, {"arguments", text_}}, false));
-    item["arguments"] = text_;
+    emit("response.function_call_arguments.done",
+         fmt::format(R"("name": {}, "arguments": {})", json_line(item_["name"]), text), false);
+    item_["arguments"] = text_;
   } else {
-    const bool is_thought = open_ == thought_type;
-    ChatJson done{{"text", text_}};
-    if (!is_thought) done["logprobs"] = logprobs_;
-    emit_(event(is_thought ? "response.reasoning_text.done" : "response.output_text.done", done));
-    emit_(event("response.content_part.done", {{"part", part()}}));
-    item["content"].push_back(part());
+    part = this->part();
+    if (open_ == thought_type) {
+      emit("response.reasoning_text.done", R"("text": )" + text);
+    } else {
+      emit("response.output_text.done", fmt::format(R"("text": {}, "logprobs": [{}])", text, logprobs_));
+    }
+    emit("response.content_part.done", R"("part": )" + part);
   }
-  item["status"] = status;
-  emit_({{"type", "response.output_item.done"}, {"output_index", items_.size() - 1}, {"item", item}});
+  item_["status"] = status;
+  std::string json = item(part);
+  emit_item("response.output_item.done", json);
+  items_.push_back({item_["id"], std::move(json)});
   open_.clear();
 }
 
-void ResponseItems::add(const AnswerEvent& piece, ChatJson logprobs) {
+void ResponseItems::add(const AnswerEvent& piece, const ChatJson& logprobs) {
   if (piece.kind == AnswerEvent::Kind::tool_call) return open_call(piece.call);
   if (piece.kind == AnswerEvent::Kind::arguments) return add_arguments(piece.text);
   if (piece.kind == AnswerEvent::Kind::broken_call) close("incomplete");
   const bool is_thought = piece.kind == AnswerEvent::Kind::thought;
   open_text(is_thought ? thought_type : message_type);
   text_ += piece.text;
-  ChatJson delta{{"delta", piece.text}};
-  if (!is_thought) {
-    for (const ChatJson& token : logprobs) logprobs_.push_back(token);
-    delta["logprobs"] = std::move(logprobs);
-  }
-  emit_(event(is_thought ? "response.reasoning_text.delta" : "response.output_text.delta", delta));
+  const std::string delta = R"("delta": )" + json_line(ChatJson(piece.text));
+  if (is_thought) return emit("response.reasoning_text.delta", delta);
+  const std::string list = json_line(logprobs);
+  if (!logprobs.empty()) logprobs_.append(logprobs_.empty() ? "" : ", ").append(list, 1, list.size() - 2);
+  emit("response.output_text.delta", fmt::format(R"({}, "logprobs": {})", delta, list));
 }
 
 void ResponseItems::open_call(const ToolCall& call) {
@@ -129,11 +142,11 @@ void ResponseItems::open_call(const ToolCall& call) {
 
 void ResponseItems::add_arguments(std::string_view text) {
   text_ += text;
-  emit_(event("response.function_call_arguments.delta", {{"delta", text}}, false));
+  emit("response.function_call_arguments.delta", R"("delta": )" + json_line(ChatJson(text)), false);
 }
 
 void ResponseItems::finish(bool is_cut, bool has_cut_call) {
-  if (items_.empty()) open_text(message_type);
+  if (items_.empty() && open_.empty()) open_text(message_type);
   close((open_ == call_type ? has_cut_call : is_cut) ? "incomplete" : "completed");
 }
 

@@ -34,7 +34,7 @@ class ResponseAnswer {
         request_(std::move(request)),
         store_(std::move(store)),
         answer_(std::move(answer)),
-        items_([this](ChatJson event) { emit(std::move(event)); }) {}
+        items_([this](std::string_view type, const std::string& members) { emit(type, members); }) {}
 
   static void start(const std::shared_ptr<ResponseAnswer>& own, EngineThread& engine, const TakeSeeds& take_seeds) {
     own->task_ = std::make_shared<const TextTask>(task_of(own->model_, own->request_, take_seeds(1), own->now_));
@@ -51,26 +51,18 @@ class ResponseAnswer {
   }
 
  private:
-  // Writes an event of the stream.
-  void emit(ChatJson event) {
+  // Writes an event of the stream. It may be large: it is only copied.
+  void emit(std::string_view type, std::string_view members) {
     if (!request_.stream) return;
-    const std::string type = event["type"];
-    event["sequence_number"] = events_++;
-    answer_->write(fmt::format("event: {}\ndata: {}\n\n", type, json_line(event)));
-  }
-
-  // Writes an event with the response. It may be large: it is only copied.
-  void emit_response(const std::string& type, const std::string& response) {
-    if (!request_.stream) return;
-    answer_->write("event: " + type + "\ndata: {\"type\": \"" + type + "\", \"response\": " + response +
-                   ", \"sequence_number\": " + std::to_string(events_++) + "}\n\n");
+    answer_->write(fmt::format("event: {0}\ndata: {{\"type\": \"{0}\", {1}, \"sequence_number\": {2}}}\n\n", type,
+                               members, events_++));
   }
 
   void begin() {
     if (!request_.stream || std::exchange(has_begun_, true)) return;
     answer_->start("text/event-stream; charset=utf-8");
     for (const char* const type : {"response.created", "response.in_progress"}) {
-      emit_response(type, response("in_progress"));
+      emit(type, R"("response": )" + response("in_progress"));
     }
   }
 
@@ -84,10 +76,12 @@ class ResponseAnswer {
                                   {"status", status},
                                   {"error", error},
                                   {"incomplete_details", status == "incomplete" ? cut : ChatJson(nullptr)},
-                                  {"model", model_.name_for(request_.text.model)},
-                                  {"output", status == "in_progress" ? ChatJson::array() : items_.items()}});
-    json.pop_back();  // its brace
-    return json + ", " + request_.settings + ", \"usage\": " + json_line(usage) + "}";
+                                  {"model", model_.name_for(request_.text.model)}});
+    json.back() = ',';
+    json += " \"output\": [";
+    for (const ResponseItems::Item& item : items_.items())
+      json.append(json.back() == '[' ? "" : ", ").append(item.json);
+    return json + "], " + request_.settings + ", \"usage\": " + json_line(usage) + "}";
   }
 
   void on_text(std::string_view piece, const std::vector<TokenScore>& scores) {
@@ -109,20 +103,22 @@ class ResponseAnswer {
     if (answer_->gone()) return;
     if (error) return fail(response_error(request_error_of(error)));
     begin();
-    add(reader_->finish(generated));
+    AnswerReader::Piece rest = reader_->finish(generated);
+    if (request_.text.logprobs && rest.events.empty() && reader_->has_text(rest.scores)) rest.events.emplace_back();
+    add(rest);
     const bool is_cut = reader_->has_cut_call() || generated.finish_reason == FinishReason::length;
     items_.finish(is_cut, reader_->has_cut_call());
     std::string whole = response(is_cut ? "incomplete" : "completed", usage_of(generated));
     if (request_.stores) store_->add(id_, {whole, request_.input, output_items()});
     if (!request_.stream) return answer_->send(200, json_type, std::move(whole));
-    emit_response(is_cut ? "response.incomplete" : "response.completed", whole);
+    emit(is_cut ? "response.incomplete" : "response.completed", R"("response": )" + whole);
     answer_->finish();
   }
 
   // The items by their ids, as JSON.
   std::map<std::string, std::string> output_items() const {
     std::map<std::string, std::string> texts;
-    for (const ChatJson& item : items_.items()) texts.emplace(item["id"], json_line(item));
+    for (const auto& [id, json] : items_.items()) texts.emplace(id, json);
     return texts;
   }
 
@@ -139,9 +135,10 @@ class ResponseAnswer {
   void fail(const RequestError& error) {
     if (!has_begun_) return send_error(*answer_, error);
     const ChatJson param = error.param().empty() ? ChatJson(nullptr) : ChatJson(error.param());
-    emit({{"type", "error"}, {"code", error.code()}, {"message", error.what()}, {"param", param}});
+    const std::string members = json_line({{"code", error.code()}, {"message", error.what()}, {"param", param}});
+    emit("error", std::string_view(members).substr(1, members.size() - 2));
     const ChatJson reason{{"code", "server_error"}, {"message", error.what()}};
-    emit_response("response.failed", response("failed", nullptr, reason));
+    emit("response.failed", R"("response": )" + response("failed", nullptr, reason));
     answer_->finish();
   }
 

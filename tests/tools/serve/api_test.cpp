@@ -5,6 +5,7 @@
 
 #include <chrono>
 #include <cmath>
+#include <ctime>
 #include <filesystem>
 #include <fstream>
 #include <future>
@@ -27,6 +28,7 @@
 #include "tests/support/temporary_folder.h"
 #include "tools/openai/body_fields.h"
 #include "tools/openai/request_error.h"
+#include "tools/serve/answer_reader.h"
 #include "tools/serve/completion.h"
 #include "tools/serve/response_items.h"
 #include "tools/serve/response_request.h"
@@ -628,7 +630,7 @@ TEST_F(ApiTest, StreamsTheArgumentsOfCallsThatNothingConstrains) {
       }
     }
   }
-  ResponseItems items([](const Json&) {});
+  ResponseItems items([](std::string_view, const std::string&) {});
   AnswerParser parser(ThinkState::none, true);
   std::vector<AnswerEvent> events;
   for (const char c : no_call) parser.push({&c, 1}, events);
@@ -636,8 +638,8 @@ TEST_F(ApiTest, StreamsTheArgumentsOfCallsThatNothingConstrains) {
   for (const AnswerEvent& event : events) items.add(event, Json::array());
   items.finish(false, false);
   ASSERT_EQ(items.items().size(), 2U);
-  EXPECT_EQ(items.items()[0]["status"], "incomplete");
-  EXPECT_EQ(items.items()[1]["content"][0]["text"], no_call);
+  EXPECT_EQ(Json::parse(items.items()[0].json)["status"], "incomplete");
+  EXPECT_EQ(Json::parse(items.items()[1].json)["content"][0]["text"], no_call);
 }
 
 TEST_F(ApiTest, CountsTheTokensOfThoughts) {
@@ -2163,19 +2165,27 @@ TEST_F(ApiTest, WorksOnLongSchemasNextToOtherRequests) {
   }
 }
 
-// Keeps the thread that sends its answer, until release().
+// Keeps the thread that sends its answer, or the first piece of it, until release().
 class HoldingAnswer : public FakeAnswer {
  public:
   void send(int status, std::string_view content_type, std::string body, const HttpHeaders& extra) override {
-    if (!is_first_.exchange(false)) return FakeAnswer::send(status, content_type, std::move(body), extra);
-    held_.set_value();
-    go_.get_future().wait();
+    hold_first();
     FakeAnswer::send(status, content_type, std::move(body), extra);
+  }
+  void write(std::string piece) override {
+    hold_first();
+    FakeAnswer::write(std::move(piece));
   }
   void wait_until_held() { held_.get_future().wait(); }
   void release() { go_.set_value(); }
 
  private:
+  void hold_first() {
+    if (!is_first_.exchange(false)) return;
+    held_.set_value();
+    go_.get_future().wait();
+  }
+
   std::atomic<bool> is_first_ = true;
   std::promise<void> held_, go_;
 };
@@ -2195,6 +2205,52 @@ TEST_F(ApiTest, PreparesLargeRequestsNextToOthers) {
     ASSERT_TRUE(large->wait());
     EXPECT_EQ(large->status(), 200);
   }
+}
+
+TEST_F(ApiTest, TheEndOfOneTextOfAStreamHoldsUpNoOther) {
+  const auto answer = std::make_shared<HoldingAnswer>();
+  std::vector<TextJob> jobs;
+  Completion::start(
+      demo_model(), [&](std::vector<TextJob> given) { jobs = std::move(given); },
+      read_request(Json{{"prompt", {"a", "b"}}, {"stream", true}, {"max_tokens", 1}}, false, {}),
+      [](std::size_t) { return std::uint64_t{0}; }, answer);
+  const auto end = [&](std::size_t text) { jobs[text].on_end({.tokens = {7}, .text = "x"}, nullptr); };
+  std::future<void> first = std::async(std::launch::async, end, 0);
+  answer->wait_until_held();
+  std::future<void> second = std::async(std::launch::async, end, 1);
+  EXPECT_EQ(second.wait_for(std::chrono::seconds(20)), std::future_status::ready);
+  EXPECT_FALSE(answer->has_ended());
+  answer->release();
+  first.get();
+  EXPECT_TRUE(answer->has_ended());
+  EXPECT_EQ(answer->events().size(), 2u) << "the end of each";
+  EXPECT_TRUE(answer->has_done());
+}
+
+TEST(AnswerReaderTest, GivesManyScoresInParts) {
+  const Request request = read_request(Json{{"prompt", "a"}, {"logprobs", 4}}, false, {});
+  const auto task = std::make_shared<const TextTask>(demo_model().tasks(request, 0, 0).front());
+  AnswerReader reader(demo_model(), task);
+  Generated generated{.tokens = {}, .text = std::string(1500, 'a')};
+  generated.scores.resize(1500, {.token = {demo_model().tokenizer().encode("a").front(), -1}, .top = {}});
+  EXPECT_EQ(reader.push(generated.text, generated.scores).scores.size(), 1000u) << "5 numbers each";
+  const AnswerReader::Piece rest = reader.finish(generated);
+  EXPECT_EQ(rest.scores.data(), &generated.scores[1000]);
+  EXPECT_EQ(rest.scores.size(), 500u);
+}
+
+// All log-probabilities of a text are in its end again, for which others wait.
+TEST(ResponseItemsTest, TheEndOfATextTakesLessTimeThanItsPieces) {
+  Json logprobs = Json::array();
+  for (int i = 0; i < 20'000; ++i) logprobs.push_back({{"token", "a"}, {"logprob", -1.5}, {"bytes", {97}}});
+  std::size_t bytes = 0;
+  ResponseItems items([&](std::string_view, const std::string& members) { bytes += members.size(); });
+  const std::clock_t start = std::clock();
+  items.add({.kind = AnswerEvent::Kind::text, .text = "a", .call = {}}, logprobs);
+  const std::clock_t added = std::clock();
+  items.finish(false, false);
+  EXPECT_LT(std::clock() - added, added - start);
+  EXPECT_GT(bytes, 4 * 20'000 * std::string_view(R"({"token": "a", "logprob": -1.5, "bytes": [97]}, )").size() - 100);
 }
 
 TEST_F(ApiTest, PreparesManyTextsNextToOthers) {
