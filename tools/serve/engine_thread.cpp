@@ -177,8 +177,10 @@ void EngineThread::count_end_of(TextJob& job, const std::shared_ptr<RequestEnd>&
       ++counts_.texts;
       if (gone && *gone) ++counts_.abandoned;
       note_load();
-      request->work += work_of(generated) + prompt_values;
-      is_large = request->work > most_work_at_once;  // with the last text, this is about the whole answer
+      const std::size_t own = work_of(generated) + prompt_values;
+      request->work += own;
+      const bool is_last = --request->computed == 0;  // it makes the answer of all
+      is_large = (is_last ? request->work : own) > most_work_at_once;
     }
     if (!is_large) return end_text(std::move(on_end), std::move(generated), error, *request);
     const auto held = std::make_shared<Generated>(std::move(generated));

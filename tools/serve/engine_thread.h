@@ -116,9 +116,10 @@ class EngineThread {
 
  private:
   using OnEnd = decltype(TextJob::on_end);
-  // Of a request, guarded by mutex_: the texts that have not ended, and the work of those that have: work_of().
+  // Of a request, guarded by mutex_: the texts whose ends have not been reported, those that are still computed, and the
+  // work of the others: work_of().
   struct RequestEnd {
-    std::size_t texts, work = 0;
+    std::size_t texts, computed = texts, work = 0;
   };
   void count_end_of(TextJob& job, const std::shared_ptr<RequestEnd>& request);
   void end_elsewhere(std::function<void()> end, const std::shared_ptr<const RequestEnd>& request);
