@@ -19,6 +19,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <thread>
 #include <utility>
 #include <vector>
 
@@ -46,6 +47,52 @@
 #include "weights/checkpoint/open_checkpoint.h"
 
 namespace minimind {
+
+struct ModelState;
+
+// During its lifetime, the calling thread runs a function of the caller in a step of the model, for which it cannot
+// wait.
+class CallInStep {
+ public:
+  explicit CallInStep(const ModelState& model) : model_(&model), outer_(std::exchange(innermost, this)) {}
+  CallInStep(const CallInStep&) = delete;
+  CallInStep& operator=(const CallInStep&) = delete;
+  ~CallInStep() { innermost = outer_; }
+
+  static bool is_of(const ModelState& model) {
+    const CallInStep* call = innermost;
+    while (call && call->model_ != &model) call = call->outer_;
+    return call != nullptr;
+  }
+
+ private:
+  static thread_local constinit const CallInStep* innermost;
+
+  const ModelState* model_;
+  const CallInStep* outer_;
+};
+thread_local constinit const CallInStep* CallInStep::innermost = nullptr;
+
+// A model's mutex.
+class StepMutex {
+ public:
+  explicit StepMutex(const ModelState& model) : model_(model) {}
+
+  // Throws Failure where it would wait for itself.
+  void lock() {
+    if (CallInStep::is_of(model_)) {
+      throw Failure(MINIMIND_BUSY,
+                    "process_logits calls a function that waits for the end of the step that it is part of; call that "
+                    "function after minimind_step");
+    }
+    mutex_.lock();
+  }
+  void unlock() { mutex_.unlock(); }
+
+ private:
+  const ModelState& model_;
+  std::mutex mutex_;
+};
 
 // A model with the texts that it writes. What computes holds the mutex.
 struct ModelState {
@@ -78,13 +125,22 @@ struct ModelState {
   // Notes the weights of the tokens that the texts have by now.
   void note_weights();
 
-  std::mutex mutex;
+  // Takes a text that has not ended from the queue.
+  void drop(minimind_generation& generation);
+
+  // Keeps a generation that is released in a step until the step has ended.
+  void release_later(minimind_generation& generation);
+  void free_released();
+
+  StepMutex mutex{*this};
   LoadedModel loaded;
   const std::size_t kv_memory;
   TextQueue queue;
   std::size_t weights = 0;  // grows when they are replaced
   bool keep_texts = false;
   std::set<minimind_generation*> generations{};  // that have not ended
+  std::mutex mutex_of_released{};
+  std::vector<minimind_generation*> released{};  // by the functions that a step calls
 };
 
 // The keys and values of a session, of which one text at a time may make use.
@@ -158,6 +214,27 @@ void ModelState::note_weights() {
   for (minimind_generation* const generation : generations) {
     const Generation* const running = queue.running(*generation->task);
     if (running) generation->weights.resize(running->generated().size(), weights);
+  }
+}
+
+void ModelState::drop(minimind_generation& generation) {
+  if (generation.ended || generation.held) return;
+  queue.remove(*generation.task);
+  generations.erase(&generation);
+  if (generation.session) generation.session->in_use = false;
+}
+
+void ModelState::release_later(minimind_generation& generation) {
+  generation.cancelled = true;
+  const std::lock_guard lock(mutex_of_released);
+  released.push_back(&generation);
+}
+
+void ModelState::free_released() {
+  const std::lock_guard lock(mutex_of_released);
+  for (minimind_generation* const generation : std::exchange(released, {})) {
+    drop(*generation);
+    delete generation;
   }
 }
 
@@ -302,11 +379,12 @@ std::span<const float> check_processed(std::span<float> logits) {
   return logits;
 }
 
-decltype(GenerateOptions::process) process_of(const minimind_request& request) {
+decltype(GenerateOptions::process) process_of(const minimind_request& request, const ModelState& model) {
   if (!request.process_logits) return nullptr;
-  return [process = request.process_logits, data = request.process_data, processed = std::vector<float>()](
+  return [&model, process = request.process_logits, data = request.process_data, processed = std::vector<float>()](
              std::span<const std::int32_t> ids, std::span<const float> logits) mutable {
     processed.assign(logits.begin(), logits.end());
+    const CallInStep call(model);
     if (process(data, ids.data(), ids.size(), processed.data(), processed.size()) == 0) {
       throw Error("process_logits returned 0: it failed");
     }
@@ -314,7 +392,8 @@ decltype(GenerateOptions::process) process_of(const minimind_request& request) {
   };
 }
 
-void read_task(const minimind_request& request, const LoadedModel& loaded, GenerationTask& task, std::string& notes) {
+void read_task(const minimind_request& request, const ModelState& model, GenerationTask& task, std::string& notes) {
+  const LoadedModel& loaded = model.loaded;
   task.prompt = prompt_of(request, loaded);
   const std::size_t positions = request.session ? request.session->session->context.capacity() : loaded.llm().positions;
   if (task.prompt.empty() || task.prompt.size() >= positions) {
@@ -343,7 +422,7 @@ void read_task(const minimind_request& request, const LoadedModel& loaded, Gener
                                  loaded.config().vocab_size));
   }
   if (request.log_probabilities) options.scores = request.top_count;
-  options.process = process_of(request);
+  options.process = process_of(request, model);
 }
 
 // Gives the text of a handle to the queue, which reports to the handle.
@@ -867,7 +946,7 @@ minimind_status minimind_submit(minimind_model* model, const minimind_request* r
     }
     auto handle = std::make_unique<minimind_generation>();
     handle->state = model->state;
-    read_task(read, model->state->loaded, *handle->task, handle->notes);
+    read_task(read, *model->state, *handle->task, handle->notes);
     handle->top_count = read.top_count;
     if (read.session) handle->session = read.session->session;
     handle->held = read.held != 0;
@@ -881,6 +960,7 @@ minimind_status minimind_step(minimind_model* model, size_t* texts) {
   return guarded(model, [&] {
     const std::lock_guard lock(model->state->mutex);
     model->state->queue.step();
+    model->state->free_released();
     if (texts) *texts = model->state->queue.texts();
   });
 }
@@ -895,14 +975,14 @@ void minimind_cancel(minimind_generation* generation) {
 
 void minimind_release(minimind_generation* generation) {
   if (!generation) return;
+  ModelState& state = *generation->state;
+  const bool in_step = CallInStep::is_of(state);
   generation->failures.guard([&] {
-    const std::lock_guard lock(generation->state->mutex);
-    if (generation->ended || generation->held) return;
-    generation->state->queue.remove(*generation->task);
-    generation->state->generations.erase(generation);
-    if (generation->session) generation->session->in_use = false;
+    if (in_step) return state.release_later(*generation);
+    const std::lock_guard lock(state.mutex);
+    state.drop(*generation);
   });
-  delete generation;
+  if (!in_step) delete generation;
 }
 
 const char* minimind_generation_error(const minimind_generation* generation) {

@@ -52,7 +52,7 @@ typedef enum minimind_status {
   MINIMIND_BAD_INPUT = 3,    /* a file, text or token cannot be used */
   MINIMIND_NO_TOKENIZER = 4, /* the call needs a tokenizer, and the model was opened without one */
   MINIMIND_TOO_SMALL = 5,    /* an output has more elements than its capacity */
-  MINIMIND_BUSY = 6,         /* texts are being written, or a session is in use */
+  MINIMIND_BUSY = 6,         /* texts are being written, or a session or the model is in use */
   MINIMIND_INTERRUPTED = 7,  /* the caller's function returned 0 */
   MINIMIND_OUT_OF_MEMORY = 8,
   MINIMIND_INTERNAL = 9 /* a mistake of this library: please report the message */
@@ -235,7 +235,9 @@ typedef struct minimind_logit_bias {
 
 /* Changes the logits [vocab_size] from which the token after these ids, of the prompt and the text, is sampled; minus
  * infinity bans a token. Returns 0 to end the text with an error. It is called by minimind_step, once for each token of
- * each text, while the model waits: it must not compute with the model. */
+ * each text, while the model waits, on threads of the library as well, for several texts at once. It must not compute
+ * with the model or close it: functions that wait for a step return MINIMIND_BUSY to it. A generation that it releases
+ * is freed after the step. */
 typedef int (*minimind_process)(void* data, const int32_t* ids, size_t count, float* logits, size_t vocab_size);
 
 typedef struct minimind_request {

@@ -255,6 +255,43 @@ TEST(CInterface, SamplesFromTheLogitsThatTheCallersFunctionChanges) {
   EXPECT_STREQ(minimind_generation_error(failing.get()), "process_logits returned 0: it failed");
 }
 
+// What a function of the caller does with other handles of the model while a step calls it.
+struct UseInStep {
+  minimind_model* model;
+  GenerationHandle other;  // that it drops
+  std::vector<minimind_status> statuses;
+};
+
+int use_in_step(void* data, const std::int32_t*, std::size_t, float*, std::size_t) {
+  UseInStep& use = *static_cast<UseInStep*>(data);
+  minimind_facts facts;
+  facts.size = sizeof facts;
+  use.statuses = {minimind_step(use.model, nullptr), minimind_get_facts(use.model, &facts)};
+  use.other.reset();
+  return 1;
+}
+
+TEST(CInterface, AFunctionInAStepDoesNotWaitForThatStep) {
+  minimind_model_options given = options();
+  given.threads = 2;  // which take the tokens of several texts
+  const ModelHandle model = open_model(load_golden("v3-dense").model_path, given);
+  const Tokens prompt{5, 6};
+  minimind_request request = greedy_request(prompt, 3);
+  std::list<UseInStep> uses;
+  std::vector<GenerationHandle> texts_with_function;
+  for (std::size_t i = 0; i < 8; ++i) {
+    UseInStep& use = uses.emplace_back(UseInStep{model.get(), submit(model, greedy_request(prompt, 3)), {}});
+    request.process_logits = use_in_step;
+    request.process_data = &use;
+    texts_with_function.push_back(submit(model, request));
+  }
+  for (const Written& written : run_all(model, texts_with_function)) EXPECT_EQ(written.ids.size(), 3u);
+  for (const UseInStep& use : uses) EXPECT_EQ(use.statuses, std::vector(2, MINIMIND_BUSY));
+  std::size_t texts = 1;
+  ASSERT_EQ(minimind_step(model.get(), &texts), MINIMIND_OK);
+  EXPECT_EQ(texts, 0u);
+}
+
 TEST(CInterface, RejectsProcessedLogitsThatNoTokenCanBeSampledFrom) {
   const ModelHandle model = open_model(load_golden("v3-dense").model_path);
   const Tokens prompt{5};
