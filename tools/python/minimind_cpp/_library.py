@@ -11,6 +11,7 @@ import os
 import pathlib
 import sys
 from ctypes import POINTER, c_char_p, c_double, c_float, c_int, c_int32, c_size_t, c_uint64, c_void_p
+from typing import Any
 
 ABI = 1
 
@@ -31,6 +32,13 @@ EXCEPTIONS = {
 ENCODE_TEXT, ENCODE_SPECIAL, ENCODE_PROMPT = range(3)
 RUNNING = 0
 FINISH_REASONS = {1: "stop", 2: "length", 3: "cancelled"}
+
+
+class Owner:
+    """Of memory of the library, which a copy would free once more."""
+
+    def __reduce__(self) -> Any:
+        raise TypeError(f"a {type(self).__name__} cannot be pickled or copied; open another")
 
 
 class Structure(ctypes.Structure):

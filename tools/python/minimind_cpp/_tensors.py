@@ -8,6 +8,7 @@ from typing import Any, List, Mapping, Tuple
 import numpy as np
 
 from minimind_cpp import _library as c
+from minimind_cpp._arguments import name_bytes
 
 TYPES = {"float32": b"f32", "float16": b"f16", "bfloat16": b"bf16"}
 
@@ -55,11 +56,12 @@ def tensors_of(state_dict: Mapping[str, Any]) -> Tuple[Any, List[Any]]:
     tensors: List[c.Tensor] = []
     for given_name, given in state_dict.items():
         name = merged_name(given_name)
+        name_of_tensor = name_bytes(name, "a name of state_dict")
         tensor, data = _contiguous(name, given)
         shape = (ctypes.c_size_t * len(tensor.shape))(*tensor.shape)
         type_of_values = _type_of(name, tensor)
         values = int(np.prod([int(size) for size in tensor.shape], dtype=np.int64))
         size_of_value = 4 if type_of_values == b"f32" else 2
-        tensors.append(c.Tensor(name.encode(), type_of_values, shape, len(tensor.shape), data, values * size_of_value))
+        tensors.append(c.Tensor(name_of_tensor, type_of_values, shape, len(tensor.shape), data, values * size_of_value))
         owners.append((tensor, shape))
     return (c.Tensor * len(tensors))(*tensors), owners

@@ -4,12 +4,13 @@ from __future__ import annotations
 
 import asyncio
 import collections
+import contextlib
 import ctypes
-import itertools
 import json
 import logging
 import os
 import sys
+import threading
 from dataclasses import dataclass
 from typing import (
     TYPE_CHECKING,
@@ -77,32 +78,42 @@ class Completion:
 class Stream(Generic[Piece]):
     """The pieces of a text as they are written, for `for` and `async for`. To drop the stream drops the text.
 
-    The text starts when its first piece is asked for, with the weights of that time.
+    The text starts when its first piece is asked for, with the weights of that time. Threads may share a stream: each piece is for
+    one of them. Of an `async for` that is cancelled, the next one gets the piece.
     """
 
     def __init__(self, text: "Text") -> None:
         self._text = text
+        self._lock = threading.RLock()  # of the text
         self._pieces: Deque[Piece] = collections.deque()
 
     def __iter__(self) -> Iterator[Piece]:
         return self
 
     def __next__(self) -> Piece:
-        while not self._pieces and not self._text.ended:
-            if self._text.polled:  # the first poll starts it
-                self._text.model._step()
-            self._pieces += self._text.poll()
-        if not self._pieces:
-            raise StopIteration
-        return self._pieces.popleft()
+        while self._wait():
+            with contextlib.suppress(IndexError):  # another thread took it
+                return self._pieces.popleft()
+        raise StopIteration
 
     def __aiter__(self) -> AsyncIterator[Piece]:
         return self
 
     async def __anext__(self) -> Piece:
-        for piece in await asyncio.to_thread(lambda: list(itertools.islice(self, 1))):
-            return piece
+        while await asyncio.to_thread(self._wait):
+            with contextlib.suppress(IndexError):
+                return self._pieces.popleft()
         raise StopAsyncIteration
+
+    def _wait(self) -> bool:
+        """Whether there is another piece, once that is known."""
+        self._text.model._check_outside_of_steps()
+        with self._lock:
+            while not self._pieces and not self._text.ended:
+                if self._text.polled:  # the first poll starts it
+                    self._text.model._step()
+                self._pieces += self._text.poll()
+            return bool(self._pieces)
 
     def abort(self) -> None:
         """Ends the text before its next token, from any thread: its finish_reason is then "cancelled"."""
@@ -116,13 +127,14 @@ class Stream(Generic[Piece]):
         return self._text.completion()
 
 
-class Text:
+class Text(c.Owner):
     """A text that the library writes, and what it has written."""
 
     def __init__(self, model: "Model", index: int, reader: Union["_Answer", "_PlainAnswer", None]) -> None:
         self.model, self.index, self.reader = model, index, reader
         self.processor: Optional[Processor] = None
         self.pointer = ctypes.c_void_p()
+        self.lock = threading.RLock()  # of the pointer
         self.finish = c.RUNNING
         self.prompt_tokens = 0
         self.top_count = 0
@@ -187,12 +199,13 @@ class Text:
         )
 
     def cancel(self) -> None:
-        pointer = self.pointer
-        if pointer:
-            c.library.minimind_cancel(pointer)
+        with self.lock:
+            if self.pointer:
+                c.library.minimind_cancel(self.pointer)
 
     def release(self) -> None:
-        pointer, self.pointer = self.pointer, ctypes.c_void_p()
+        with self.lock:
+            pointer, self.pointer = self.pointer, ctypes.c_void_p()
         if pointer and self.model._process == os.getpid():
             c.library.minimind_release(pointer)
 
@@ -201,7 +214,7 @@ class Text:
             self.release()
 
 
-class _Answer:
+class _Answer(c.Owner):
     """The reader of a chat's answer."""
 
     def __init__(self, prompt: str) -> None:

@@ -25,7 +25,7 @@ from minimind_cpp.sampling import SamplingParams
 UNLIMITED = ctypes.c_size_t(-1).value
 
 
-class _Handle:
+class _Handle(c.Owner):
     """A pointer of the library, which `close` frees."""
 
     def __init__(self, opened: Callable[[Any, Any], int], close: Callable[[Any], None]) -> None:
@@ -161,7 +161,8 @@ class Matcher(_Handle):
         if max_tokens == UNLIMITED:
             status = self._mask()
         else:
-            status = c.library.minimind_matcher_mask(self._pointer, max_tokens, *self._of_mask)
+            most = count(max_tokens, "max_tokens", most=UNLIMITED)
+            status = c.library.minimind_matcher_mask(self._pointer, most, *self._of_mask)
         if status:
             self._fail(status)
         return self._bits
@@ -227,7 +228,7 @@ class LogitsProcessor:
         if not self._rows:
             self._rows = [Matcher(self._grammar, self._vocabulary) for _ in range(len(input_ids))]
         else:
-            self._left -= self._left != UNLIMITED
+            self._left = self._left if self._left == UNLIMITED else max(0, self._left - 1)
             self._rows = [self._after(row, token) for row, token in zip(self._rows, input_ids[:, -1].tolist())]
         allowed = np.zeros(tuple(scores.shape), np.bool_)
         for i, row in enumerate(self._rows):

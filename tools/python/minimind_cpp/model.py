@@ -44,7 +44,7 @@ from minimind_cpp._arguments import (
 )
 from minimind_cpp._tensors import tensors_of
 from minimind_cpp.completion import Chat, Completion, Stream, Text, logger, reader_of_answer
-from minimind_cpp.processor import Processor
+from minimind_cpp.processor import Processor, calling
 from minimind_cpp.program import run
 from minimind_cpp.recording import Recording
 from minimind_cpp.sampling import SamplingParams
@@ -61,7 +61,7 @@ OPTIONS = {"chat_template": "template", "context_length": "ctx_size"}  # of the 
 WITHOUT_OPTION = ("kv_memory", "session_files")  # they change no text
 
 
-class Model:
+class Model(c.Owner):
     """A checkpoint of MiniMind: .pth, .pt, .bin, .safetensors, .gguf or a Hugging Face folder. Without one, the bundled poet.
 
         with Model("out/full_sft_768.pth", lora=["lora_medical_768.pth:0.8"], type="q8_0") as model:
@@ -183,9 +183,6 @@ class Model:
         state = ", closed" if self._closed else ""
         return f"<minimind_cpp.Model {self.family}, {self.parameters / 1e6:.2f} M parameters{state}>"
 
-    def __reduce__(self) -> Any:
-        raise TypeError("a Model cannot be pickled or copied; open it in each process")
-
     def _free(self) -> None:
         pointer, self._pointer = self._pointer, ctypes.c_void_p()
         c.library.minimind_close(pointer)
@@ -222,18 +219,37 @@ class Model:
         for note in facts.notes.decode("utf-8", "replace").splitlines():
             logger.info("%s", note)
 
-    def _text(self, write: Callable[[Any, Any, int, Any], int], capacity: int) -> str:
-        """What write(model, buffer, capacity, size) writes, which is called again if the buffer was too small."""
+    def _check_outside_of_steps(self) -> None:
+        """Raises RuntimeError in a logits_processor that would wait for the end of the step that it is part of."""
+        model = getattr(calling, "model", None)
+        if model is not None and model() is self:
+            raise RuntimeError("a logits_processor uses the model that calls it, expected another model or a later call")
+
+    def _written(
+        self, make: Callable[[int], Any], write: Callable[[Any, Any, int, Any], int], capacity: int
+    ) -> Tuple[Any, int]:
+        """What write(model, buffer, capacity, size) writes, which is called again if the buffer was too small, and its size."""
         size = ctypes.c_size_t()
         with self._use() as model:
             while True:
-                buffer = ctypes.create_string_buffer(max(capacity, 1))
+                buffer = make(capacity)
                 status = write(model, buffer, capacity, ctypes.byref(size))
                 if status != c.TOO_SMALL:
                     break
                 capacity = size.value
             self._check(status)
-        return buffer.raw[: size.value].decode()
+        return buffer, size.value
+
+    def _text(self, write: Callable[[Any, Any, int, Any], int], capacity: int) -> str:
+        buffer, size = self._written(lambda room: ctypes.create_string_buffer(max(room, 1)), write, capacity)
+        return bytes(memoryview(buffer)[:size]).decode()
+
+    def _ids(self, write: Callable[[Any, Any, int, Any], int], capacity: int) -> npt.NDArray[np.int32]:
+        def write_ids(model: Any, ids: Any, room: int, size: Any) -> int:
+            return write(model, pointer(ids, ctypes.c_int32), room, size)
+
+        ids, size = self._written(lambda room: np.empty(room, np.int32), write_ids, capacity)
+        return ids[:size]  # type: ignore[no-any-return]
 
     # ---- Text ----
 
@@ -432,6 +448,7 @@ class Model:
 
     def _compute(self, call: Callable[..., int]) -> None:
         """Calls call(model, proceed, data) on another thread, so that this one can be interrupted by Ctrl-C."""
+        self._check_outside_of_steps()
         stop = ctypes.c_int(0)
         failures: List[BaseException] = []
 
@@ -474,15 +491,12 @@ class Model:
             lambda model, buffer, capacity, size: c.library.minimind_chat_prompt(model, *given, buffer, capacity, size),
             2 * len(messages) + 2 * len(tools or b"") + 4096,
         )
-        ids = np.empty(len(prompt.encode()) + 64, np.int32)  # a token has at least a byte
-        size = ctypes.c_size_t()
-        with self._use() as model:
-            self._check(
-                c.library.minimind_chat_ids(
-                    model, *given, bool(chat.plain_content), pointer(ids, ctypes.c_int32), len(ids), ctypes.byref(size)
-                )
-            )
-        return ids[: size.value], prompt
+        plain = bool(chat.plain_content)
+        ids = self._ids(
+            lambda model, buffer, capacity, size: c.library.minimind_chat_ids(model, *given, plain, buffer, capacity, size),
+            len(prompt) + 64,
+        )
+        return ids, prompt
 
     def _start(
         self, prompt: "Prompt", params: SamplingParams, session: Optional[Session], held: bool = False
@@ -511,14 +525,17 @@ class Model:
     ) -> Text:  # fmt: skip
         if params.logprobs is not None and params.logprobs > self.vocab_size:
             raise ValueError(f"logprobs is {params.logprobs}, expected at most the vocabulary's {self.vocab_size}")
+        self._check_outside_of_steps()
         request = params._request(seed % 2**64)
         request.ids, request.id_count = pointer(ids, ctypes.c_int32), len(ids)
         request.chat = rendered is not None
-        request.session = session._pointer if session else None
+        if session is not None and not isinstance(session, Session):
+            raise TypeError(f"session is of type {type(session).__name__}, expected one of model.session()")
+        request.session = None if session is None else session._pointer
         request.held = held
         text = Text(self, index, None if rendered is None else reader_of_answer(rendered, params.constrains))
         if params.logits_processor is not None:
-            text.processor = Processor(params.logits_processor)
+            text.processor = Processor(params.logits_processor, self)
             request.process_logits = text.processor.callback
         with self._use() as model:
             self._check(c.library.minimind_submit(model, ctypes.byref(request), ctypes.byref(text.pointer)))

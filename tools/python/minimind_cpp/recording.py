@@ -12,7 +12,7 @@ import numpy.typing as npt
 from minimind_cpp import _library as c
 
 
-class Recording:
+class Recording(c.Owner):
     """The memory that the arrays of a trace have in common."""
 
     def __init__(self) -> None:

@@ -17,7 +17,7 @@ if TYPE_CHECKING:
     from minimind_cpp.model import Model, Path
 
 
-class Session:
+class Session(c.Owner):
     """A text whose keys and values stay between calls. From `Model.session`; one call at a time.
 
     `Model.generate` and `Model.stream` with `session=` continue it: of the prompt, what the session has is not computed again.

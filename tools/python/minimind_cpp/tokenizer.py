@@ -5,8 +5,6 @@ from __future__ import annotations
 import ctypes
 from typing import TYPE_CHECKING, Any, Dict, Iterable, List, Mapping, Optional, Sequence, Union, overload
 
-import numpy as np
-
 from minimind_cpp import _library as c
 from minimind_cpp._arguments import Ids, check_messages, elements, id_array, json_bytes, pointer, text_bytes
 
@@ -108,13 +106,8 @@ class Tokenizer:
         return self.encode(text, add_special_tokens=False) if tokenize else text
 
     def _encode(self, text: bytes, encoding: int) -> List[int]:
-        ids = np.empty(3 * len(text) + 64, np.int32)  # more than there can be, also of bytes that are not UTF-8
-        size = ctypes.c_size_t()
-        with self._model._use() as model:
-            self._model._check(
-                c.library.minimind_encode(
-                    model, text, len(text), encoding, pointer(ids, ctypes.c_int32), len(ids), ctypes.byref(size)
-                )
-            )
-        encoded: List[int] = ids[: size.value].tolist()
+        def write(model: Any, ids: Any, capacity: int, size: Any) -> Any:
+            return c.library.minimind_encode(model, text, len(text), encoding, ids, capacity, size)
+
+        encoded: List[int] = self._model._ids(write, len(text) + 64).tolist()
         return encoded

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import copy
 import importlib.util
 import json
 import pathlib
@@ -74,6 +75,10 @@ class Masks(unittest.TestCase):
             Matcher(Grammar(regex="a"), vocabulary()).accept(-1)
         with self.assertRaisesRegex(ValueError, "at most 0"):
             Matcher(Grammar(regex="a"), vocabulary()).rollback(1)
+        with self.assertRaisesRegex(ValueError, "max_tokens is -2, expected 0 to "):
+            Matcher(Grammar(regex="a"), vocabulary()).mask(-2)
+        with self.assertRaisesRegex(TypeError, "a Matcher cannot be pickled or copied"):
+            copy.copy(Matcher(Grammar(regex="a"), vocabulary()))
 
 
 @unittest.skipIf(MISSING, f"not installed: {', '.join(MISSING)}; run make test-examples")

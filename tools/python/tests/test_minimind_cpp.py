@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import asyncio
+import copy
 import dataclasses
 import gc
 import json
@@ -15,6 +16,7 @@ import sys
 import tempfile
 import threading
 import time
+import unicodedata
 import unittest
 
 import numpy as np
@@ -195,6 +197,50 @@ class Demo(unittest.TestCase):
             SamplingParams(logits_processor=3)
         self.assertNotEqual(self.model.generate("春天", GREEDY).text, "")
 
+    def test_a_processor_that_uses_its_model_does_not_wait_for_itself(self):
+        read, dropped = self.model.stream("春天"), [self.model.stream("春天")]
+        next(dropped[0])
+        for use in (lambda: self.model.generate("a"), lambda: self.model.score("a"), lambda: next(read)):
+            with self.assertRaisesRegex(RuntimeError, "a logits_processor uses the model that calls it"):
+                self.model.generate("春天", SamplingParams(logits_processor=lambda ids, logits: use()))
+
+        def drop(ids, logits):
+            dropped.clear()
+            return logits
+
+        self.assertEqual(len(self.model.generate("春天", SamplingParams(max_tokens=3, logits_processor=drop)).ids), 3)
+        self.model.reload(DEMO)  # the text that was dropped is not in the way
+
+    def test_handles_cannot_be_copied(self):
+        for handle in (self.model, self.model.session()):
+            for copied in (copy.copy, copy.deepcopy, pickle.dumps):
+                with self.assertRaisesRegex(TypeError, "cannot be pickled or copied"):
+                    copied(handle)
+
+    def test_threads_share_a_stream(self):
+        stream, pieces = self.model.stream("春天", SamplingParams(max_tokens=300, ignore_eos=True)), []
+        threads = [threading.Thread(target=lambda: pieces.extend(stream)) for _ in range(4)]
+        for thread in threads:
+            thread.start()
+        for thread in threads:
+            thread.join()
+        self.assertEqual(sorted("".join(pieces)), sorted(stream.completion.text))
+        self.assertEqual(len(stream.completion.ids), 300)
+
+    def test_a_read_that_is_cancelled_loses_no_piece(self):
+        async def read(stream):
+            pieces = []
+            while True:
+                try:
+                    pieces.append(await asyncio.wait_for(stream.__anext__(), 0.001))
+                except asyncio.TimeoutError:
+                    pass
+                except StopAsyncIteration:
+                    return "".join(pieces)
+
+        stream = self.model.stream("春天", SamplingParams(max_tokens=100, ignore_eos=True))
+        self.assertEqual(asyncio.run(read(stream)), stream.completion.text)
+
     def test_stop_tokens_end_a_text_that_has_its_least_tokens(self):
         free = self.model.generate("春天", GREEDY)
         stop = int(free.ids[3])
@@ -254,6 +300,16 @@ class Demo(unittest.TestCase):
         text = tokenizer.apply_chat_template(MESSAGES, add_generation_prompt=True, tokenize=False)
         self.assertIn(MESSAGES[0]["content"], text)
         self.assertEqual(tokenizer.apply_chat_template(MESSAGES, add_generation_prompt=True), tokenizer.encode(text))
+
+    def test_a_tokenizer_may_lengthen_a_text(self):
+        with tempfile.TemporaryDirectory() as folder:
+            file = json.loads((DEMO.parent / "tokenizer.json").read_text())
+            pathlib.Path(folder, "tokenizer.json").write_text(json.dumps({**file, "normalizer": {"type": "NFKD"}}))
+            with Model(DEMO, tokenizer=folder) as model:
+                text = "\ufdfa" * 300  # 18 characters each
+                ids = model.tokenizer.encode(text)
+                self.assertEqual(model.tokenizer.decode(ids), unicodedata.normalize("NFKD", text))
+                self.assertGreater(model.chat([{"role": "user", "content": text}], GREEDY).prompt_tokens, len(ids))
 
     def test_scores_are_those_of_the_logits(self):
         scores = self.model.score("春天来了")
@@ -332,7 +388,7 @@ class Demo(unittest.TestCase):
             (TypeError, lambda: model.chat(["hello"])),
             (TypeError, lambda: model.tokenizer.apply_chat_template(None)),
             (TypeError, lambda: Model(DEMO, lora=3)),
-            (TypeError, lambda: pickle.dumps(model)),
+            (TypeError, lambda: model.generate("a", session=0)),
             (ValueError, lambda: model.generate("\ud800")),
             (ValueError, lambda: model.generate([[1], [2, 3]])),
             (ValueError, lambda: model.generate("a", SamplingParams(stop=""))),
@@ -475,6 +531,7 @@ class Weights(unittest.TestCase):
     def test_tensors_that_cannot_be_used_are_named(self):
         with Model(DEMO) as model:
             for tensors, error, found in (
+                ({"a\0b": np.zeros(3, np.float32)}, ValueError, "has a NUL character"),
                 ({"a": np.zeros(3)}, TypeError, "a has values of type float64"),
                 ({"q_proj.lora_A.default.weight": np.zeros(3, np.float32)}, ValueError, r"call merge_adapter\(\) first"),
             ):
