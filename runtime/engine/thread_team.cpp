@@ -3,18 +3,19 @@
 #include <sched.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cstdlib>
 #include <memory>
 #include <optional>
 #include <set>
 #include <string>
+#include <string_view>
 #include <system_error>
 #include <thread>
 #include <vector>
 
 #include "weights/base/error.h"
 #include "weights/base/parallel.h"
+#include "weights/base/text.h"
 #include "weights/io/text_file.h"
 
 namespace minimind {
@@ -67,12 +68,12 @@ std::size_t allowed_cores() {
 // The cgroup v2 limit "quota period" in microseconds, or "max period".
 std::size_t quota_cores() {
   const std::string text = text_of_system("/sys/fs/cgroup/cpu.max");
-  std::size_t quota = 0, period = 0;
-  const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, quota);
-  if (error != std::errc() || rest == end || quota == 0) return SIZE_MAX;
-  if (std::from_chars(rest + 1, end, period).ec != std::errc() || period == 0) return SIZE_MAX;
-  return std::max<std::size_t>(1, quota / period);
+  std::string_view rest = text;
+  const std::size_t quota = take_number<std::size_t>(rest).value_or(0);
+  if (quota == 0 || rest.empty()) return SIZE_MAX;
+  rest.remove_prefix(1);
+  const std::size_t period = take_number<std::size_t>(rest).value_or(0);
+  return period == 0 ? SIZE_MAX : std::max<std::size_t>(1, quota / period);
 }
 
 // Binds the calling thread to the processor of this index, if there is one.

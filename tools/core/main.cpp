@@ -7,7 +7,6 @@
 #include <algorithm>
 #include <atomic>
 #include <cerrno>
-#include <charconv>
 #include <cstdio>
 #include <cstring>
 #include <exception>
@@ -64,9 +63,8 @@ struct Options {
 };
 
 template <class Number>
-void read(std::string_view option, std::string_view text, Number& number) {
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (error == std::errc() && end == text.data() + text.size()) return;
+Number read(std::string_view option, std::string_view text) {
+  if (const auto number = number_in<Number>(text)) return *number;
   throw UsageError(fmt::format("{} is {}, expected a number", option, quote(text)));
 }
 
@@ -83,8 +81,7 @@ void set_number(GenerationParameters& parameters, std::string_view option, std::
   const auto found = std::ranges::find(generation_parameters, name, &GenerationParameter::name);
   if (found == std::end(generation_parameters) || !found->is_number())
     throw UsageError(fmt::format("unknown option {}{}", quote(option), usage));
-  double number = 0;
-  read(option, value, number);
+  const auto number = read<double>(option, value);
   if (!found->fits(number)) throw ParameterError(name, fmt::format("is {}, expected {}", number, found->range()));
   found->set(parameters, number);
   if (found->of(parameters) != number) throw ParameterError(name, fmt::format("is {}, expected a whole one", number));
@@ -104,11 +101,11 @@ Options parse(std::span<char*> arguments) {
     if (option == "-p") {
       options.text = value;
     } else if (option == "-t") {
-      read(option, value, options.threads);
+      options.threads = read<std::size_t>(option, value);
     } else if (option == "--type") {
       options.type = type_of(value);
     } else if (option == "--seed") {
-      read(option, value, options.generation.sampling.seed);
+      options.generation.sampling.seed = read<std::uint64_t>(option, value);
     } else {
       set_number(options.generation, option, value);
     }

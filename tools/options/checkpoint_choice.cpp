@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <ctime>
 
 #include "tools/terminal/language.h"
@@ -66,10 +65,8 @@ std::optional<std::string> read_line() {
 // Returns the index of the model whose number, counted from 1, was typed; the first for an empty line.
 std::optional<std::size_t> parse_choice(const std::string& text, std::size_t count) {
   if (text.empty()) return 0;
-  std::size_t number = 0;
-  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
-  const bool fits = parsed.ec == std::errc() && parsed.ptr == text.data() + text.size();
-  return fits && 1 <= number && number <= count ? std::optional(number - 1) : std::nullopt;
+  const std::size_t number = number_in<std::size_t>(text).value_or(0);
+  return 1 <= number && number <= count ? std::optional(number - 1) : std::nullopt;
 }
 
 }  // namespace

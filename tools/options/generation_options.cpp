@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <nlohmann/json.hpp>
@@ -118,16 +117,13 @@ GenerationParameters SamplingArguments::parameters() const {
 }
 
 LogitBias parse_logit_bias(const std::string& text) {
-  LogitBias bias{};
-  const char* const end = text.data() + text.size();
-  const auto [sign, id_error] = std::from_chars(text.data(), end, bias.token);
-  const bool signed_bias = id_error == std::errc() && bias.token >= 0 && sign != end && (*sign == '+' || *sign == '-');
-  if (signed_bias) {
-    const auto [rest, error] = std::from_chars(sign + 1, end, bias.bias);
-    if (error == std::errc() && rest == end && sign[1] != '-' && !std::isnan(bias.bias)) {
-      if (*sign == '-') bias.bias = -bias.bias;
-      return bias;
-    }
+  std::string_view rest = text;
+  const auto token = take_number<std::int32_t>(rest);
+  const bool is_negative = rest.starts_with('-');
+  if (token && *token >= 0 && (is_negative || rest.starts_with('+'))) {
+    rest.remove_prefix(1);
+    const auto bias = number_in<double>(rest);
+    if (bias && !rest.starts_with('-') && !std::isnan(*bias)) return {*token, is_negative ? -*bias : *bias};
   }
   throw UsageError(fmt::format(
       "--logit-bias is {}, expected a token id, + or -, and a number or inf, such as 15043-1.5", quote(text)));

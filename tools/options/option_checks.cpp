@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <charconv>
 #include <cmath>
 #include <filesystem>
 #include <map>
@@ -17,26 +16,17 @@
 namespace minimind {
 namespace {
 
-template <class Number>
-std::optional<Number> parse(const std::string& text) {
-  Number number{};
-  const char* const end = text.data() + text.size();
-  const auto [rest, error] = std::from_chars(text.data(), end, number);
-  if (error != std::errc() || rest != end) return std::nullopt;
-  return number;
-}
-
 // Returns why this is not a whole number in the range.
 std::string whole_number_error(const std::string& value, std::uint64_t least, std::uint64_t most) {
   const std::string expected = fmt::format("expected a whole number from {} to {}", least, most);
   if (value.empty()) return fmt::format("the value is empty, {}", expected);
   if (is_digits(value)) {
-    const auto number = parse<std::uint64_t>(value);
+    const auto number = number_in<std::uint64_t>(value);
     return fmt::format("{} is too {}, {}", value, number && *number < least ? "small" : "large", expected);
   }
   if (value.front() == '-' && is_digits(value.substr(1))) return fmt::format("{} is too small, {}", value, expected);
   constexpr double exact = 0x1p53;
-  const auto meant = parse<double>(value);
+  const auto meant = number_in<double>(value);
   const bool is_whole = meant && *meant == std::floor(*meant) && *meant >= static_cast<double>(least) &&
                         *meant <= std::min(static_cast<double>(most), exact);
   return fmt::format("{} is not a whole number, expected one from {} to {}{}", quote(value), least, most,
@@ -75,7 +65,7 @@ std::string a_folder(const std::string& path) {
 }
 
 std::string a_number(const std::string& value) {
-  const auto number = parse<double>(value);
+  const auto number = number_in<double>(value);
   if (number && std::isfinite(*number)) return "";
   return value.empty() ? "the value is empty, expected a number such as 0.85"
                        : fmt::format("{} is not a number, expected one such as 0.85", quote(value));
@@ -84,12 +74,12 @@ std::string a_number(const std::string& value) {
 std::string not_negative(const std::string& value) {
   const std::string error = a_number(value);
   if (!error.empty()) return error;
-  return *parse<double>(value) >= 0 ? "" : fmt::format("{} is negative, expected 0 or more", value);
+  return *number_in<double>(value) >= 0 ? "" : fmt::format("{} is negative, expected 0 or more", value);
 }
 
 OptionCheck whole_number(std::uint64_t least, std::uint64_t most) {
   return [least, most](std::string& value) {
-    const auto number = is_digits(value) ? parse<std::uint64_t>(value) : std::nullopt;
+    const auto number = is_digits(value) ? number_in<std::uint64_t>(value) : std::nullopt;
     if (!number || *number < least || *number > most) return whole_number_error(value, least, most);
     value = std::to_string(*number);
     return std::string();
@@ -116,7 +106,7 @@ std::vector<std::size_t> parse_counts(const std::string& text, const std::string
                                       std::size_t most) {
   std::vector<std::size_t> counts;
   for (const std::string& part : parse_list(text, option)) {
-    const std::size_t count = *parse<std::size_t>(checked(option, part, whole_number(least, most)));
+    const std::size_t count = *number_in<std::size_t>(checked(option, part, whole_number(least, most)));
     if (std::find(counts.begin(), counts.end(), count) != counts.end()) {
       throw UsageError(fmt::format("{} {}: {} is repeated", option, quote(text), count));
     }

@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstddef>
 #include <filesystem>
 #include <iostream>
@@ -225,12 +224,10 @@ std::vector<std::int32_t> parse_token_ids(const std::string& text, const std::st
   std::vector<std::int32_t> ids;
   for (std::size_t at = text.find_first_not_of(separators); at != std::string::npos;) {
     const std::size_t end = std::min(text.find_first_of(separators, at), text.size());
-    std::int32_t id = 0;
-    const auto parsed = std::from_chars(text.data() + at, text.data() + end, id);
-    if (parsed.ec != std::errc() || parsed.ptr != text.data() + end) {
-      throw UsageError(fmt::format("{}: {} is not a token id", source, quote(text.substr(at, end - at))));
-    }
-    ids.push_back(id);
+    const std::string word = text.substr(at, end - at);
+    const auto id = number_in<std::int32_t>(word);
+    if (!id) throw UsageError(fmt::format("{}: {} is not a token id", source, quote(word)));
+    ids.push_back(*id);
     at = text.find_first_not_of(separators, end);
   }
   return ids;

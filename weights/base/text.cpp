@@ -7,6 +7,8 @@ namespace minimind {
 namespace {
 
 constexpr char32_t replacement_character = 0xFFFD;
+constexpr std::size_t longest_quote = 200;
+constexpr std::size_t longest_tensor_name = 1000;
 
 // The length and the range of the second byte that follow from a first byte. The range excludes overlong forms,
 // surrogates and code points over U+10FFFF; later bytes are always 80..BF.
@@ -29,6 +31,12 @@ Lead lead_of(unsigned char byte) {
   return {0, 0, 0};
 }
 
+// Returns the number of bytes of the visible character at the start of `text`; 0 if there is none.
+std::size_t visible_character_size(std::string_view text) {
+  const Utf8Char first = first_utf8(text);
+  return first.state == Utf8State::complete && is_visible(first.code_point) ? first.size : 0;
+}
+
 }  // namespace
 
 Utf8Char first_utf8(std::string_view bytes) {
@@ -48,16 +56,8 @@ Utf8Char first_utf8(std::string_view bytes) {
   return {Utf8State::complete, code_point, lead.size};
 }
 
-namespace {
-
-constexpr std::size_t longest_quote = 200;
-constexpr std::size_t longest_tensor_name = 1000;
-
-// Returns the number of bytes of the visible character at the start of `text`; 0 if there is none.
-std::size_t visible_character_size(std::string_view text) {
-  const Utf8Char first = first_utf8(text);
-  if (first.state != Utf8State::complete) return 0;
-  switch (utf8proc_category(static_cast<utf8proc_int32_t>(first.code_point))) {
+bool is_visible(char32_t character) {
+  switch (utf8proc_category(static_cast<utf8proc_int32_t>(character))) {
     case UTF8PROC_CATEGORY_CC:
     case UTF8PROC_CATEGORY_CF:
     case UTF8PROC_CATEGORY_CN:
@@ -65,13 +65,11 @@ std::size_t visible_character_size(std::string_view text) {
     case UTF8PROC_CATEGORY_CS:
     case UTF8PROC_CATEGORY_ZL:
     case UTF8PROC_CATEGORY_ZP:
-      return 0;
+      return false;
     default:
-      return first.size;
+      return true;
   }
 }
-
-}  // namespace
 
 std::string quote(std::string_view name) {
   std::string text = "'";

@@ -1,10 +1,13 @@
 #pragma once
 
 #include <algorithm>
+#include <charconv>
 #include <cstddef>
 #include <cstdint>
+#include <optional>
 #include <string>
 #include <string_view>
+#include <system_error>
 
 namespace minimind {
 
@@ -35,6 +38,23 @@ inline bool is_digits(std::string_view text) {
   return !text.empty() && text.find_first_not_of("0123456789") == std::string_view::npos;
 }
 
+// Removes the number at the start of `text` and returns it, as std::from_chars reads it; std::nullopt if there is none.
+template <class Number>
+std::optional<Number> take_number(std::string_view& text) {
+  Number number{};
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  if (error != std::errc()) return std::nullopt;
+  text.remove_prefix(static_cast<std::size_t>(end - text.data()));
+  return number;
+}
+
+// Returns the number that all of `text` is; std::nullopt for any other text.
+template <class Number>
+std::optional<Number> number_in(std::string_view text) {
+  const auto number = take_number<Number>(text);
+  return text.empty() ? number : std::nullopt;
+}
+
 // Returns whether this byte of well-formed UTF-8 is the first of a character.
 constexpr bool starts_character(char byte) {
   return (static_cast<unsigned char>(byte) & 0xC0u) != 0x80u;
@@ -56,6 +76,9 @@ struct Utf8Char {
 
 // Returns the first character of `bytes`, which must not be empty.
 Utf8Char first_utf8(std::string_view bytes);
+
+// Returns false for control characters, invisible ones and line breaks.
+bool is_visible(char32_t character);
 
 // Returns a name from a file, safe for a one-line message. It is in single quotes and truncated after 200 bytes.
 // Control characters, invisible characters and bytes that are not UTF-8 are escaped.

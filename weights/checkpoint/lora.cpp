@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <cstring>
 #include <map>
@@ -191,15 +190,13 @@ LoraFile parse_lora_argument(const std::string& argument) {
   const std::size_t colon = argument.rfind(':');
   if (colon == std::string::npos || argument.find('/', colon) != std::string::npos) return {argument, 1};
   const std::string scale = argument.substr(colon + 1);
-  double value = 0;
-  const char* const end = scale.data() + scale.size();
-  const auto [rest, error] = std::from_chars(scale.data(), end, value);
-  if (error != std::errc() || rest != end || !std::isfinite(value)) {
+  const auto value = number_in<double>(scale);
+  if (!value || !std::isfinite(*value)) {
     throw UsageError(
         fmt::format("LoRA {}: its scale is {}, expected a number, as in a.pth:0.5", quote(argument), quote(scale)),
         Setting::lora);
   }
-  return {argument.substr(0, colon), value};
+  return {argument.substr(0, colon), *value};
 }
 
 LoraMerge merge_lora(StoredTensors& tensors, const StoredTensors& pairs, const LoraFile& lora) {

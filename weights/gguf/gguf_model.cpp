@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <charconv>
 
 #include "weights/base/error.h"
 #include "weights/base/text.h"
@@ -22,12 +21,10 @@ struct LayerName {
 
 std::optional<LayerName> parse_layer_name(std::string_view name) {
   if (!name.starts_with(gguf_layer_prefix)) return std::nullopt;
-  const std::string_view tail = name.substr(gguf_layer_prefix.size());
-  LayerName result{};
-  const auto parsed = std::from_chars(tail.data(), tail.data() + tail.size(), result.layer);
-  if (parsed.ec != std::errc() || parsed.ptr == tail.data() + tail.size() || *parsed.ptr != '.') return std::nullopt;
-  result.rest = tail.substr(static_cast<std::size_t>(parsed.ptr - tail.data()) + 1);
-  return result;
+  name.remove_prefix(gguf_layer_prefix.size());
+  const auto layer = take_number<std::size_t>(name);
+  if (!layer || !name.starts_with('.')) return std::nullopt;
+  return LayerName{*layer, name.substr(1)};
 }
 
 template <std::size_t N>

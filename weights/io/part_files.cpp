@@ -11,7 +11,6 @@
 #include <array>
 #include <atomic>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <ctime>
 #include <filesystem>
@@ -20,6 +19,8 @@
 #include <optional>
 #include <sstream>
 #include <string_view>
+
+#include "weights/base/text.h"
 
 namespace minimind {
 namespace {
@@ -35,24 +36,16 @@ fs::path folder_of(const fs::path& path) {
   return path.has_parent_path() ? path.parent_path() : fs::path(".");
 }
 
-// Removes a number from the start of the text.
-std::optional<long> take_number(std::string_view& text) {
-  long number = 0;
-  const auto parsed = std::from_chars(text.data(), text.data() + text.size(), number);
-  if (parsed.ec != std::errc() || text.front() == '-') return std::nullopt;
-  text.remove_prefix(static_cast<std::size_t>(parsed.ptr - text.data()));
-  return number;
-}
-
 // Returns the process in a name of exactly the form PREFIX PID-N.part.
 std::optional<pid_t> process_of(std::string_view name, std::string_view prefix) {
   if (!name.starts_with(prefix)) return std::nullopt;
   name.remove_prefix(prefix.size());
-  const auto process = take_number(name);
+  const auto process = take_number<long>(name);
   if (!process || *process <= 0 || *process != static_cast<pid_t>(*process)) return std::nullopt;
   if (!name.starts_with('-')) return std::nullopt;
   name.remove_prefix(1);
-  return take_number(name) && name == ".part" ? std::optional(static_cast<pid_t>(*process)) : std::nullopt;
+  return take_number<unsigned long>(name) && name == ".part" ? std::optional(static_cast<pid_t>(*process))
+                                                             : std::nullopt;
 }
 
 // Returns the start of a process in seconds of the wall clock; std::nullopt if unavailable. man 5 proc: field 22 of
@@ -64,7 +57,7 @@ std::optional<double> start_of(pid_t process) {
   std::string field;
   for (int number = 3; number <= 22; ++number) fields >> field;
   std::string_view text = field;
-  const auto ticks = fields && !text.empty() ? take_number(text) : std::nullopt;
+  const auto ticks = fields ? take_number<unsigned long>(text) : std::nullopt;
   timespec now{}, booted{};
   if (!ticks || ::clock_gettime(CLOCK_REALTIME, &now) != 0 || ::clock_gettime(CLOCK_BOOTTIME, &booted) != 0) {
     return std::nullopt;

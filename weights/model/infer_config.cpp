@@ -2,7 +2,6 @@
 
 #include <fmt/core.h>
 
-#include <charconv>
 #include <cstddef>
 #include <iterator>
 #include <set>
@@ -223,11 +222,9 @@ class Inference {
     std::set<std::size_t> numbers;
     for (auto entry = tensors_.lower_bound(prefix); entry != tensors_.end() && entry->first.starts_with(prefix);
          ++entry) {
-      const char* begin = entry->first.data() + prefix.size();
-      const char* end = entry->first.data() + entry->first.size();
-      std::size_t number = 0;
-      const auto parsed = std::from_chars(begin, end, number);
-      if (parsed.ec == std::errc() && parsed.ptr != end && *parsed.ptr == '.') numbers.insert(number);
+      std::string_view rest = std::string_view(entry->first).substr(prefix.size());
+      const auto number = take_number<std::size_t>(rest);
+      if (number && rest.starts_with('.')) numbers.insert(*number);
     }
     std::size_t expected = 0;
     for (const std::size_t number : numbers) {

@@ -5,11 +5,9 @@
 #include <algorithm>
 #include <array>
 #include <bit>
-#include <charconv>
 #include <cstring>
 #include <iterator>
 #include <optional>
-#include <system_error>
 
 #include "weights/base/text.h"
 
@@ -189,11 +187,9 @@ void Unpickler::add_decimal() {
   std::string_view digits = reader_.take_line();
   if (digits == "00" || digits == "01") return add_bool(digits == "01");
   if (digits.ends_with('L')) digits.remove_suffix(1);
-  std::int64_t value = 0;
-  const char* const end = digits.data() + digits.size();
-  const auto [stop, error] = std::from_chars(digits.data(), end, value);
-  if (error != std::errc{} || stop != end) fail("{} is not a 64-bit number", quote(digits));
-  add_integer(value);
+  const auto value = number_in<std::int64_t>(digits);
+  if (!value) fail("{} is not a 64-bit number", quote(digits));
+  add_integer(*value);
 }
 
 // Two's complement of any size, the lowest byte first.
