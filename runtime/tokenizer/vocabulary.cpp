@@ -41,29 +41,6 @@ const Alphabet& alphabet() {
   return instance;
 }
 
-}  // namespace
-
-std::string to_byte_level(std::string_view bytes) {
-  std::string text;
-  for (const char byte : bytes) {
-    append_utf8(text, alphabet().code_point_of[static_cast<unsigned char>(byte)]);
-  }
-  return text;
-}
-
-std::optional<std::string> from_byte_level(std::string_view text) {
-  std::string bytes;
-  while (!text.empty()) {
-    const Utf8Char next = first_utf8(text);
-    if (next.code_point >= alphabet_end || alphabet().byte_of[next.code_point] < 0) return std::nullopt;
-    bytes += static_cast<char>(alphabet().byte_of[next.code_point]);
-    text.remove_prefix(next.size);
-  }
-  return bytes;
-}
-
-namespace {
-
 // Far above any vocabulary in use (262,144 in Gemma 3), far below an allocation that a hostile file could abuse.
 constexpr std::int32_t max_vocab_size = 1 << 20;
 constexpr std::int32_t no_id = -1;
@@ -92,6 +69,25 @@ void check_range(std::int32_t id, const std::string& where) {
 }
 
 }  // namespace
+
+std::string to_byte_level(std::string_view bytes) {
+  std::string text;
+  for (const char byte : bytes) {
+    append_utf8(text, alphabet().code_point_of[static_cast<unsigned char>(byte)]);
+  }
+  return text;
+}
+
+std::optional<std::string> from_byte_level(std::string_view text) {
+  std::string bytes;
+  while (!text.empty()) {
+    const Utf8Char next = first_utf8(text);
+    if (next.code_point >= alphabet_end || alphabet().byte_of[next.code_point] < 0) return std::nullopt;
+    bytes += static_cast<char>(alphabet().byte_of[next.code_point]);
+    text.remove_prefix(next.size);
+  }
+  return bytes;
+}
 
 Vocabulary::Vocabulary(const TokenizerData& data)
     : slots_(std::bit_ceil(2 * (data.vocab.size() + data.added_tokens.size()) + 1), no_id) {

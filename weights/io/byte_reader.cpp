@@ -7,11 +7,6 @@
 #include "weights/base/error.h"
 
 namespace minimind {
-namespace {
-
-constexpr std::size_t read_ahead = std::size_t{1} << 16;  // of a file that is read at once
-
-}  // namespace
 
 void ByteReader::check_remaining(std::uint64_t count) const {
   if (count > remaining_) {

@@ -69,6 +69,8 @@ class ByteReader {
   [[noreturn]] void fail(std::string_view reason) const;
 
  private:
+  static constexpr std::size_t read_ahead = std::size_t{1} << 16;  // bytes of a file that are read at once
+
   void advance(std::size_t count) {
     ready_ = ready_.subspan(count);
     position_ += count;

@@ -16,11 +16,6 @@
 #include "weights/io/path.h"
 
 namespace minimind {
-namespace {
-
-constexpr std::size_t start_size = 1024, most = std::size_t{1} << 24;  // bytes read at once
-
-}  // namespace
 
 std::shared_ptr<const InputFile> InputFile::open(const std::string& path) {
   if (const auto bytes = provided_file(path); !bytes.empty()) {

@@ -37,6 +37,8 @@ class InputFile {
   std::string read_text(std::size_t largest) const;
 
  private:
+  static constexpr std::size_t start_size = 1024, most = std::size_t{1} << 24;  // bytes read at once
+
   InputFile(std::string path, int descriptor, const struct stat& status);
   InputFile(std::string path, std::span<const std::byte> provided);
 

@@ -58,6 +58,10 @@ class ZipReader {
  private:
   ByteReader reader_at(std::uint64_t offset, std::uint64_t size, std::string_view part) const;
   std::size_t find_end_record() const;
+  template <class Count, class Size>
+  static Directory take_directory(ByteReader& reader) {
+    return {.member_count = reader.read<Count>(), .size = reader.read<Size>(), .offset = reader.read<Size>()};
+  }
   Directory read_end_record() const;
   std::optional<Directory> read_zip64_end_record(std::size_t end_record) const;
   CentralHeader read_central_header(ByteReader& reader) const;
@@ -99,10 +103,7 @@ Directory ZipReader::read_end_record() const {
   const auto disk = reader.read<std::uint16_t>();
   const auto first_disk = reader.read<std::uint16_t>();
   const auto members_on_disk = reader.read<std::uint16_t>();
-  Directory directory{};
-  directory.member_count = reader.read<std::uint16_t>();
-  directory.size = reader.read<std::uint32_t>();
-  directory.offset = reader.read<std::uint32_t>();
+  const auto directory = take_directory<std::uint16_t, std::uint32_t>(reader);
   const auto zip64 = read_zip64_end_record(at);
   const bool in_zip64 =
       directory.member_count == in_zip64_short || directory.size == in_zip64_long || directory.offset == in_zip64_long;
@@ -131,10 +132,7 @@ std::optional<Directory> ZipReader::read_zip64_end_record(std::size_t end_record
   const auto this_disk = reader.read<std::uint32_t>();
   const auto first_disk = reader.read<std::uint32_t>();
   const auto members_on_disk = reader.read<std::uint64_t>();
-  Directory directory{};
-  directory.member_count = reader.read<std::uint64_t>();
-  directory.size = reader.read<std::uint64_t>();
-  directory.offset = reader.read<std::uint64_t>();
+  const auto directory = take_directory<std::uint64_t, std::uint64_t>(reader);
   // Some writers number disks from 0, some from 1.
   if (disk != 0 || disk_count > 1 || this_disk != 0 || first_disk != 0 || members_on_disk != directory.member_count) {
     fail("is part of a zip archive split over several files; join it first");
