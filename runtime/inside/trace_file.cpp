@@ -2,14 +2,12 @@
 
 #include <fmt/format.h>
 
-#include <charconv>
 #include <nlohmann/json.hpp>
 #include <span>
 
 #include "weights/base/error.h"
 #include "weights/base/text.h"
 #include "weights/huggingface/safetensors.h"
-#include "weights/huggingface/safetensors_metadata.h"
 #include "weights/huggingface/safetensors_writer.h"
 #include "weights/io/json_fields.h"
 #include "weights/tensor/output_tensor.h"
@@ -19,17 +17,13 @@ namespace {
 
 std::vector<std::int32_t> read_ids(const std::string& text, const std::string& path) {
   std::vector<std::int32_t> ids;
-  const char* at = text.data();
-  const char* const end = at + text.size();
-  while (at < end) {
-    std::int32_t id = 0;
-    const auto [next, error] = std::from_chars(at, end, id);
-    if (error != std::errc() || (next < end && *next != ',')) {
+  for (std::string_view rest = text; !rest.empty(); rest.remove_prefix(std::min<std::size_t>(rest.size(), 1))) {
+    const auto id = take_number<std::int32_t>(rest);
+    if (!id || !(rest.empty() || rest.starts_with(','))) {
       throw Error(fmt::format("{}: its metadata has tokens {}, expected ids such as \"1,320,402\"", path,
                               quote(text.substr(0, 60))));
     }
-    ids.push_back(id);
-    at = next + 1;
+    ids.push_back(*id);
   }
   return ids;
 }
@@ -68,8 +62,8 @@ Trace read_trace(std::shared_ptr<const InputFile> file) {
   if (!looks_like_safetensors(file->start())) {
     throw Error(fmt::format("{}: is not a .safetensors file, expected a trace; minimind trace writes one", path));
   }
-  StoredTensors tensors = read_safetensors(file);
-  auto metadata = read_safetensors_metadata(*file);
+  std::map<std::string, std::string> metadata;
+  StoredTensors tensors = read_safetensors(file, &metadata);
   if (!metadata.contains("tokens")) {
     throw Error(
         fmt::format("{}: its metadata has no tokens, expected a trace with the ids of its text, such as "
@@ -80,7 +74,7 @@ Trace read_trace(std::shared_ptr<const InputFile> file) {
   if (trace.tokens.empty()) throw Error(fmt::format("{}: is a trace of no tokens, expected at least one", path));
   for (auto& [own, tensor] : tensors) {
     const std::string name = hugging_face_name(own);
-    if (tensor.dtype != DType::f32 && tensor.dtype != DType::f16 && tensor.dtype != DType::bf16) {
+    if (!is_float_type(tensor.dtype)) {
       throw Error(fmt::format("{}: point {} is {}, expected f32, f16 or bf16; save it with .float()", path, quote(own),
                               name_of(tensor.dtype)));
     }

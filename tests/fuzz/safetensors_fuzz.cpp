@@ -1,13 +1,14 @@
 #include <cstddef>
 #include <cstdint>
 #include <string_view>
+#include <utility>
 
 #include "tests/fuzz/mutate_safetensors.h"
 #include "tests/support/read_bytes.h"
 #include "weights/huggingface/safetensors.h"
 
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
-  minimind::read_bytes(data, size, minimind::read_safetensors);
+  minimind::read_bytes(data, size, [](auto file) { return minimind::read_safetensors(std::move(file)); });
   return 0;
 }
 

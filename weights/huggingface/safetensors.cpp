@@ -6,7 +6,6 @@
 #include <cstdint>
 #include <iterator>
 #include <nlohmann/json.hpp>
-#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -116,7 +115,7 @@ bool looks_like_safetensors(std::span<const std::byte> bytes) {
   return size >= 2 && size <= largest_json_header_of_format && reader.read<char>() == '{';
 }
 
-StoredTensors read_safetensors(std::shared_ptr<const InputFile> file) {
+StoredTensors read_safetensors(std::shared_ptr<const InputFile> file, std::map<std::string, std::string>* metadata) {
   const std::string& path = file->path();
   ByteReader reader(*file, {0, file->size()}, path + ": safetensors header");
   const auto header_size = reader.read<std::uint64_t>();
@@ -136,7 +135,9 @@ StoredTensors read_safetensors(std::shared_ptr<const InputFile> file) {
     }
     if (is_metadata) {
       has_metadata = true;
-      return check_metadata(entry, path);
+      check_metadata(entry, path);
+      if (metadata) *metadata = entry.get<std::map<std::string, std::string>>();
+      return;
     }
     if (!is_tensor_name(name)) fail(path, fmt::format("{} is not a name for a tensor", quote(name)));
     if (tensors.size() == largest_tensor_count) {

@@ -114,7 +114,8 @@ TEST(CorruptFiles, TorchSaveFilesGiveTensorsOrAnError) {
 }
 
 TEST(CorruptFiles, SafetensorsGiveTensorsOrAnError) {
-  for (const std::string& path : golden_files(".safetensors")) read_damaged(path, read_safetensors);
+  const Reader read = [](std::shared_ptr<const InputFile> file) { return read_safetensors(std::move(file)); };
+  for (const std::string& path : golden_files(".safetensors")) read_damaged(path, read);
 }
 
 // Small files, so that most of the damage is done to their headers.
