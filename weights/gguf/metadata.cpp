@@ -94,30 +94,6 @@ void GgufMetadata::set(std::string key, GgufValue value) {
   entries_.emplace_back(std::move(key), std::move(value));
 }
 
-void GgufMetadata::set_u32(std::string key, std::uint32_t value) {
-  set(std::move(key), {GgufType::u32, std::uint64_t{value}});
-}
-
-void GgufMetadata::set_f32(std::string key, float value) {
-  set(std::move(key), {GgufType::f32, double{value}});
-}
-
-void GgufMetadata::set_bool(std::string key, bool value) {
-  set(std::move(key), {GgufType::boolean, value});
-}
-
-void GgufMetadata::set_string(std::string key, std::string value) {
-  set(std::move(key), {GgufType::string, std::move(value)});
-}
-
-void GgufMetadata::set_strings(std::string key, std::vector<std::string> values) {
-  set(std::move(key), {GgufType::string, std::move(values)});
-}
-
-void GgufMetadata::set_i32s(std::string key, const std::vector<std::int32_t>& values) {
-  set(std::move(key), {GgufType::i32, GgufNumbers<std::int64_t>(values)});
-}
-
 const GgufValue* GgufFields::find(std::string_view key) const {
   used_.emplace(key);
   return metadata_.find(key);

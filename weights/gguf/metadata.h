@@ -115,12 +115,16 @@ class GgufMetadata {
   const std::vector<std::pair<std::string, GgufValue>>& entries() const { return entries_; }
 
   // For writing, in the types that llama.cpp expects.
-  void set_u32(std::string key, std::uint32_t value);
-  void set_f32(std::string key, float value);
-  void set_bool(std::string key, bool value);
-  void set_string(std::string key, std::string value);
-  void set_strings(std::string key, std::vector<std::string> values);
-  void set_i32s(std::string key, const std::vector<std::int32_t>& values);
+  void set_u32(std::string key, std::uint32_t value) { set(std::move(key), {GgufType::u32, std::uint64_t{value}}); }
+  void set_f32(std::string key, float value) { set(std::move(key), {GgufType::f32, double{value}}); }
+  void set_bool(std::string key, bool value) { set(std::move(key), {GgufType::boolean, value}); }
+  void set_string(std::string key, std::string value) { set(std::move(key), {GgufType::string, std::move(value)}); }
+  void set_strings(std::string key, std::vector<std::string> values) {
+    set(std::move(key), {GgufType::string, std::move(values)});
+  }
+  void set_i32s(std::string key, const std::vector<std::int32_t>& values) {
+    set(std::move(key), {GgufType::i32, GgufNumbers<std::int64_t>(values)});
+  }
 
  private:
   // Returns where in by_key_ the entry of a key is, or would be.
