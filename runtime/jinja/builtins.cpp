@@ -4,7 +4,6 @@
 #include <ctime>
 #include <memory>
 
-#include "runtime/jinja/show.h"
 #include "runtime/jinja/text.h"
 #include "runtime/text/utf8.h"
 #include "weights/base/text.h"
@@ -56,13 +55,6 @@ Value strip(Context& context, const Value& subject, const Arguments& arguments) 
   if (arguments.given(0)) set = string_argument(*arguments.given(0), "what to strip");
   const MarkedText text = text_argument(subject, context.budget);
   return make_text(text.part(stripped(text.bytes, set, ends, context.budget)), context.budget);
-}
-
-template <MarkedText (*map)(const MarkedText&)>
-Value mapped(Context& context, const Value& subject, const Arguments&) {
-  const MarkedText text = text_argument(subject, context.budget);
-  context.budget.read(text.bytes.size());
-  return make_text(map(text), context.budget);
 }
 
 Value split_text(Context& context, const Value& subject, const Arguments& arguments) {
@@ -176,18 +168,6 @@ Value strip_both(Context& context, const Value& subject, const Arguments& argume
   return strip<Ends::both>(context, subject, arguments);
 }
 
-Value upper_case(Context& context, const Value& subject, const Arguments& arguments) {
-  return mapped<upper>(context, subject, arguments);
-}
-
-Value lower_case(Context& context, const Value& subject, const Arguments& arguments) {
-  return mapped<lower>(context, subject, arguments);
-}
-
-Value capitalize(Context& context, const Value& subject, const Arguments& arguments) {
-  return mapped<capitalized>(context, subject, arguments);
-}
-
 Value replace(Context& context, const Value& subject, const Arguments& arguments) {
   const std::string& old_text = string_argument(arguments.positional[0], "what to replace");
   const MarkedText& new_text = marked_argument(arguments.positional[1], "what to replace it with");
@@ -216,9 +196,9 @@ const Methods& methods_of(const Value& subject) {
        {"replace", Names{"the old", "the new", "the count"}, 2, replace},
        {"join", Names{"the iterable"}, 1, join_texts},
        {"format", std::nullopt, 0, format_text},
-       {"upper", Names{}, 0, upper_case},
-       {"lower", Names{}, 0, lower_case},
-       {"capitalize", Names{}, 0, capitalize},
+       {"upper", Names{}, 0, mapped<upper>},
+       {"lower", Names{}, 0, mapped<lower>},
+       {"capitalize", Names{}, 0, mapped<capitalized>},
        {"title", Names{}, 0, mapped<title>}},
       Names{"casefold",   "center",    "count",        "encode",       "expandtabs", "find",    "format_map",
             "index",      "isalnum",   "isalpha",      "isascii",      "isdecimal",  "isdigit", "isidentifier",

@@ -7,6 +7,7 @@
 #include <vector>
 
 #include "runtime/jinja/operations.h"
+#include "runtime/jinja/show.h"
 
 namespace minimind::jinja {
 
@@ -56,7 +57,15 @@ const Builtin* find_function(std::string_view name);
 const Builtin* find_method(const Value& subject, std::string_view name);
 
 // The methods of strings that are also filters, whose subject can be any value.
-Run strip_both, upper_case, lower_case, capitalize, replace;
+Run strip_both, replace;
+
+// The same for a method or filter that maps a text alone.
+template <MarkedText (*map)(const MarkedText&)>
+Value mapped(Context& context, const Value& subject, const Arguments&) {
+  const MarkedText text = text_argument(subject, context.budget);
+  context.budget.read(text.bytes.size());
+  return make_text(map(text), context.budget);
+}
 
 // Return `subject.name`, an attribute before an item, and `subject[key]`, an item before an attribute. Undefined if
 // there is neither.

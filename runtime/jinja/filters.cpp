@@ -18,12 +18,6 @@ namespace minimind::jinja {
 
 namespace {
 
-Value title_case(Context& context, const Value& subject, const Arguments&) {
-  const MarkedText text = text_argument(subject, context.budget);
-  context.budget.read(text.bytes.size());
-  return make_text(title_words(text), context.budget);
-}
-
 Value to_string(Context& context, const Value& subject, const Arguments&) {
   return subject.text() ? subject : make_text(shown(subject, context.budget), context.budget);
 }
@@ -231,17 +225,15 @@ Value join(Context& context, const Value& subject, const Arguments& arguments) {
 Value follow(Context& context, Value item, const Value& path) {
   if (path.integer()) return item_of(context, item, path);
   for (const std::string_view part : split(string_argument(path, "an attribute"), ".", -1, context.budget)) {
-    std::int64_t index = 0;
-    const bool is_index = is_digits(part);
-    if (is_index) std::from_chars(part.data(), part.data() + part.size(), index);
-    item = item_of(context, item, is_index ? Value(index) : make_text(std::string(part), context.budget));
+    const Value index = number_in<std::int64_t>(part).value_or(0);
+    item = item_of(context, item, is_digits(part) ? index : make_text(std::string(part), context.budget));
   }
   return item;
 }
 
 // Returns `value` in lower case if it is a string, unless case is significant.
 Value sort_key(Context& context, const Value& value, bool case_sensitive) {
-  return case_sensitive || !value.text() ? value : lower_case(context, value, {});
+  return case_sensitive || !value.text() ? value : mapped<lower>(context, value, {});
 }
 
 // Returns the items in the order of their keys.
@@ -402,10 +394,10 @@ bool is_iterable(const Value& value) {
 
 const Catalogue& filters() {
   static const std::vector<Builtin> supported = {
-      {"upper", Names{}, 0, upper_case},
-      {"lower", Names{}, 0, lower_case},
-      {"capitalize", Names{}, 0, capitalize},
-      {"title", Names{}, 0, title_case},
+      {"upper", Names{}, 0, mapped<upper>},
+      {"lower", Names{}, 0, mapped<lower>},
+      {"capitalize", Names{}, 0, mapped<capitalized>},
+      {"title", Names{}, 0, mapped<title_words>},
       {"trim", Names{"chars"}, 0, strip_both},
       {"replace", Names{"old", "new", "count"}, 2, replace},
       {"string", Names{}, 0, to_string},

@@ -2,7 +2,6 @@
 
 #include <array>
 #include <cctype>
-#include <charconv>
 #include <cstdint>
 
 #include "runtime/jinja/text.h"
@@ -25,15 +24,6 @@ std::size_t skip_space(std::string_view source, std::size_t at) {
     at += character.size;
   }
   return at;
-}
-
-std::string_view without_space_at_end(std::string_view text) {
-  while (!text.empty()) {
-    const Utf8Char character = last_utf8(text);
-    if (!is_python_space(character.code_point)) break;
-    text.remove_suffix(character.size);
-  }
-  return text;
 }
 
 char closing_of(char opening) {
@@ -78,7 +68,7 @@ class Lexer {
   void add_data(std::size_t begin, std::size_t tag, char sign, bool before_variable) {
     std::string_view text = source_.substr(begin, tag - begin);
     if (sign == '-') {
-      text = without_space_at_end(text);
+      text = without_end(text, is_python_space);
     } else if (sign != '+' && !before_variable) {
       const std::size_t line = text.rfind('\n') + 1;  // 0 if there is no newline
       if ((line > 0 || line_starting_) && skip_space(text, line) == text.size()) text = text.substr(0, line);
@@ -200,23 +190,20 @@ class Lexer {
     if (whole_end == at_) return false;
     const std::size_t end = end_of_float(whole_end);
     const bool is_float = end > whole_end;
+    const std::string_view text = source_.substr(at_, end - at_);
     const bool has_letters = end < source_.size() && is_word_character(static_cast<unsigned char>(source_[end]));
     if (has_letters || (!is_float && source_[at_] == '0' && end > at_ + 1)) {
       throw SyntaxError(at_, "a number that is not written in decimal digits alone is not supported");
     }
     if (is_float) {
-      double number = 0;
-      if (std::from_chars(source_.data() + at_, source_.data() + end, number).ec != std::errc()) {
-        throw SyntaxError(at_, "the number does not fit in a float of 64 bits");
-      }
-      add_literal(number, end);
-      return true;
+      const auto number = number_in<double>(text);
+      if (!number) throw SyntaxError(at_, "the number does not fit in a float of 64 bits");
+      add_literal(*number, end);
+    } else {
+      const auto number = number_in<std::int64_t>(text);
+      if (!number) throw SyntaxError(at_, "the integer does not fit in 64 bits");
+      add_literal(*number, end);
     }
-    std::int64_t number = 0;
-    if (std::from_chars(source_.data() + at_, source_.data() + end, number).ec != std::errc()) {
-      throw SyntaxError(at_, "the integer does not fit in 64 bits");
-    }
-    add_literal(number, end);
     return true;
   }
 

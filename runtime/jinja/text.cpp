@@ -46,6 +46,11 @@ std::vector<std::string_view> split_at_space(std::string_view text, std::int64_t
   return parts;
 }
 
+// Returns true if repr() shows the character unescaped.
+bool is_printable(char32_t c) {
+  return c == U' ' || (is_visible(c) && utf8proc_category(static_cast<utf8proc_int32_t>(c)) != UTF8PROC_CATEGORY_ZS);
+}
+
 bool ends_line(char32_t c) {
   return (c >= 0x0A && c <= 0x0D) || (c >= 0x1C && c <= 0x1E) || c == 0x85 || c == 0x2028 || c == 0x2029;
 }
@@ -99,12 +104,7 @@ std::string_view stripped(std::string_view text, const std::optional<std::string
     if (!goes(first.code_point)) break;
     text.remove_prefix(first.size);
   }
-  while (ends != Ends::left && !text.empty()) {
-    const Utf8Char last = last_utf8(text);
-    if (!goes(last.code_point)) break;
-    text.remove_suffix(last.size);
-  }
-  return text;
+  return ends == Ends::left ? text : without_end(text, goes);
 }
 
 std::optional<std::size_t> find_first(std::string_view text, std::string_view wanted, std::size_t from_byte) {
@@ -166,28 +166,6 @@ MarkedText replaced(const MarkedText& whole, std::string_view old_text, const Ma
   result.append_part(whole, text.substr(at));
   return result;
 }
-
-namespace {
-
-// Returns true if repr() shows the character unescaped.
-bool is_printable(char32_t character) {
-  if (character == U' ') return true;
-  switch (utf8proc_category(static_cast<utf8proc_int32_t>(character))) {
-    case UTF8PROC_CATEGORY_CC:
-    case UTF8PROC_CATEGORY_CF:
-    case UTF8PROC_CATEGORY_CS:
-    case UTF8PROC_CATEGORY_CO:
-    case UTF8PROC_CATEGORY_CN:
-    case UTF8PROC_CATEGORY_ZL:
-    case UTF8PROC_CATEGORY_ZP:
-    case UTF8PROC_CATEGORY_ZS:
-      return false;
-    default:
-      return true;
-  }
-}
-
-}  // namespace
 
 std::string hex_escape(char letter, std::uint32_t number, int digits) {
   std::string escape = {'\\', letter};

@@ -12,6 +12,17 @@ namespace minimind {
 // Returns the last character of `text`, which must be well-formed UTF-8 and not empty.
 Utf8Char last_utf8(std::string_view text);
 
+// Returns `text`, which must be well-formed, without the characters at its end for which goes(code point) is true.
+template <class Goes>
+std::string_view without_end(std::string_view text, const Goes& goes) {
+  while (!text.empty()) {
+    const Utf8Char last = last_utf8(text);
+    if (!goes(last.code_point)) break;
+    text.remove_suffix(last.size);
+  }
+  return text;
+}
+
 bool is_utf8(std::string_view bytes);
 
 // Returns the position of the first byte that is part of no well-formed character; std::nullopt if all is UTF-8.

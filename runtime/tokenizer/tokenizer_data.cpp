@@ -16,15 +16,6 @@ bool stands_alone(std::string_view before, std::string_view after) {
          (after.empty() || !is_word_character(first_utf8(after).code_point));
 }
 
-std::string_view without_trailing_space(std::string_view text) {
-  while (!text.empty()) {
-    const Utf8Char last = last_utf8(text);
-    if (!is_white_space(last.code_point)) break;
-    text.remove_suffix(last.size);
-  }
-  return text;
-}
-
 }  // namespace
 
 AddedTokenSplitter::AddedTokenSplitter(const std::vector<AddedToken>& tokens, bool normalized) {
@@ -87,7 +78,7 @@ void AddedTokenSplitter::split(std::string_view text, const TextMarks& marks, st
     if (token.single_word && !stands_alone(text.substr(0, begin), text.substr(end))) continue;
     if (token.rstrip && end > end_of_spaces) end_of_spaces = end_of_run(text, end, CharClass::space);
     const std::string_view before = text.substr(resume, std::max(begin, resume) - resume);
-    const std::size_t first = token.lstrip ? resume + without_trailing_space(before).size() : begin;
+    const std::size_t first = token.lstrip ? resume + without_end(before, is_white_space).size() : begin;
     const std::size_t last = token.rstrip ? end_of_spaces : end;
     if (resume < first) use({std::nullopt, text.substr(resume, first - resume)});
     if (first < last) use({token.id, {}});
