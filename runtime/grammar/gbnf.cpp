@@ -70,11 +70,7 @@ class GrammarReader {
 };
 
 GrammarReader::GrammarReader(std::string_view text, const std::string& source) : text_(text), source_(source) {
-  for (std::size_t at = 0; at < text.size();) {
-    const Utf8Char next = first_utf8(text.substr(at));
-    if (next.state != Utf8State::complete) fail_at(at, "this is not UTF-8");
-    at += next.size;
-  }
+  if (const auto at = first_not_utf8(text)) fail_at(*at, "this is not UTF-8");
 }
 
 void GrammarReader::fail_at(std::size_t position, const std::string& reason) const {

@@ -95,6 +95,12 @@ constexpr std::array<Keyword, 44> keywords{{
     {"disallow", SchemaDraft::draft2020, SchemaDraft::draft4},
 }};
 
+// Without $schema, older spellings are read as well.
+bool is_read(const Keyword& keyword, SchemaDraft draft, bool draft_stated) {
+  const bool known = keyword.first <= draft && draft <= keyword.last;
+  return known || (!draft_stated && keyword.first <= keyword.last);
+}
+
 const Keyword* keyword_of(std::string_view name) {
   const auto* const keyword =
       std::find_if(keywords.begin(), keywords.end(), [&](const Keyword& known) { return known.name == name; });
@@ -214,16 +220,9 @@ SchemaReader::Place SchemaReader::Place::at(std::string_view key) const {
   constexpr std::string_view cut = "/...";
   if (pointer.size() + key.size() > longest_pointer)
     return {resource, pointer.ends_with(cut) ? pointer : pointer + std::string(cut)};
-  std::string escaped;
-  for (const char c : key) {
-    if (c == '~') {
-      escaped += "~0";
-    } else if (c == '/') {
-      escaped += "~1";
-    } else {
-      escaped += c;
-    }
-  }
+  std::string escaped(key);
+  replace_all(escaped, "~", "~0");
+  replace_all(escaped, "/", "~1");
   return {resource, pointer + "/" + escaped};
 }
 
@@ -441,10 +440,7 @@ void SchemaReader::note_ignored(const SchemaJson& schema, const Place& place) {
   for (const auto& [name, value] : schema.items()) {
     const Keyword* const keyword = keyword_of(name);
     if (keyword != nullptr) {
-      const SchemaDraft draft = place.resource->draft;
-      const bool known = keyword->first <= draft && draft <= keyword->last;
-      // Without $schema, older spellings are read as well.
-      if (!known && (place.resource->draft_stated || keyword->first > keyword->last)) ignore(name);
+      if (!is_read(*keyword, place.resource->draft, place.resource->draft_stated)) ignore(name);
     } else if (std::find(plain_annotations.begin(), plain_annotations.end(), name) == plain_annotations.end()) {
       ignore(name);
     }
@@ -456,10 +452,8 @@ const SchemaJson* SchemaReader::value_of(const SchemaJson& schema, const Place& 
   const auto found = schema.find(name);
   if (found == schema.end()) return nullptr;
   const Keyword* const keyword = keyword_of(name);
-  const SchemaDraft draft = place.resource->draft;
-  const bool known = keyword == nullptr || (keyword->first <= draft && draft <= keyword->last);
-  // Without $schema, older spellings are read as well.
-  return known || (!place.resource->draft_stated && keyword->first <= keyword->last) ? &*found : nullptr;
+  const bool known = keyword == nullptr || is_read(*keyword, place.resource->draft, place.resource->draft_stated);
+  return known ? &*found : nullptr;
 }
 
 std::optional<std::size_t> SchemaReader::count(const SchemaJson& schema, const Place& place, const char* keyword) {
@@ -488,6 +482,12 @@ std::vector<NodeId> SchemaReader::schemas(const SchemaJson& value, const Place& 
   std::vector<NodeId> result;
   for (std::size_t i = 0; i < value.size(); ++i) result.push_back(node_of(value[i], place.at(i)));
   return result;
+}
+
+// The schema that a keyword has, if it is there.
+std::optional<NodeId> SchemaReader::schema_at(const SchemaJson& schema, const Place& place, std::string_view keyword) {
+  const SchemaJson* const value = value_of(schema, place, keyword);
+  return value != nullptr ? std::optional(node_of(*value, place.at(keyword))) : std::nullopt;
 }
 
 AutomatonId SchemaReader::pattern(const std::string& pattern, const Place& place) {
@@ -671,17 +671,15 @@ void SchemaReader::read_arrays(const SchemaJson& schema, const Place& place, Sch
   const char* const prefix = old_form ? "items" : "prefixItems";
   const char* const rest = old_form ? "additionalItems" : "items";
   if (const SchemaJson* const value = value_of(schema, place, prefix)) node.prefix = schemas(*value, place.at(prefix));
-  if (const SchemaJson* const value = value_of(schema, place, rest)) node.items = node_of(*value, place.at(rest));
-  if (const SchemaJson* const value = value_of(schema, place, "unevaluatedItems")) {
-    node.unevaluated_items = node_of(*value, place.at("unevaluatedItems"));
-  }
+  node.items = schema_at(schema, place, rest);
+  node.unevaluated_items = schema_at(schema, place, "unevaluatedItems");
 }
 
 void SchemaReader::read_contains(const SchemaJson& schema, const Place& place, SchemaNode& node) {
-  const SchemaJson* const item = value_of(schema, place, "contains");
-  if (item == nullptr) return;
-  node.contains.push_back({node_of(*item, place.at("contains")), 0, count(schema, place, "minContains").value_or(1),
-                           count(schema, place, "maxContains")});
+  const auto item = schema_at(schema, place, "contains");
+  if (!item) return;
+  node.contains.push_back(
+      {*item, 0, count(schema, place, "minContains").value_or(1), count(schema, place, "maxContains")});
 }
 
 void SchemaReader::read_objects(const SchemaJson& schema, const Place& place, SchemaNode& node) {
@@ -704,19 +702,13 @@ void SchemaReader::read_objects(const SchemaJson& schema, const Place& place, Sc
       node.patterns.emplace_back(pattern(text, at), node_of(value, at));
     }
   }
-  if (const SchemaJson* const value = value_of(schema, place, "additionalProperties")) {
-    node.additional = node_of(*value, place.at("additionalProperties"));
-  }
-  if (const SchemaJson* const value = value_of(schema, place, "propertyNames")) {
-    node.names.push_back(node_of(*value, place.at("propertyNames")));
-  }
+  node.additional = schema_at(schema, place, "additionalProperties");
+  if (const auto names = schema_at(schema, place, "propertyNames")) node.names.push_back(*names);
   if (const SchemaJson* const value = value_of(schema, place, "required"))
     node.required = names(*value, place.at("required"));
   node.min_properties = count(schema, place, "minProperties").value_or(0);
   node.max_properties = count(schema, place, "maxProperties");
-  if (const SchemaJson* const value = value_of(schema, place, "unevaluatedProperties")) {
-    node.unevaluated = node_of(*value, place.at("unevaluatedProperties"));
-  }
+  node.unevaluated = schema_at(schema, place, "unevaluatedProperties");
 }
 
 void SchemaReader::read_dependencies(const SchemaJson& schema, const Place& place, SchemaNode& node) {
@@ -754,15 +746,11 @@ void SchemaReader::read_logic(const SchemaJson& schema, const Place& place, Sche
     node.any_of.push_back(schemas(*parts, place.at("anyOf")));
   if (const SchemaJson* const parts = value_of(schema, place, "oneOf"))
     node.one_of.push_back(schemas(*parts, place.at("oneOf")));
-  if (const SchemaJson* const part = value_of(schema, place, "not"))
-    node.none_of.push_back(node_of(*part, place.at("not")));
-  const SchemaJson* const condition = value_of(schema, place, "if");
-  if (condition == nullptr) return;
-  SchemaNode::If part{node_of(*condition, place.at("if")), std::nullopt, std::nullopt};
-  if (const SchemaJson* const then = value_of(schema, place, "then")) part.then = node_of(*then, place.at("then"));
-  if (const SchemaJson* const otherwise = value_of(schema, place, "else"))
-    part.otherwise = node_of(*otherwise, place.at("else"));
-  node.ifs.push_back(part);
+  if (const auto part = schema_at(schema, place, "not")) node.none_of.push_back(*part);
+  const auto condition = schema_at(schema, place, "if");
+  if (!condition) return;
+  const auto then = schema_at(schema, place, "then");
+  node.ifs.push_back({*condition, then, schema_at(schema, place, "else")});
 }
 
 namespace {

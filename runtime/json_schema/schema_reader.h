@@ -83,6 +83,7 @@ class SchemaReader {
   std::optional<std::size_t> count(const SchemaJson& schema, const Place& place, const char* keyword);
   std::vector<std::string> names(const SchemaJson& value, const Place& place);
   std::vector<NodeId> schemas(const SchemaJson& value, const Place& place);
+  std::optional<NodeId> schema_at(const SchemaJson& schema, const Place& place, std::string_view keyword);
   AutomatonId pattern(const std::string& pattern, const Place& place);
   NodeId constant(const SchemaJson& value, const Place& place);
   SchemaNode scalars(const std::vector<const SchemaJson*>& values, const Place& place);
