@@ -54,7 +54,7 @@ class CodePoints {
   std::vector<Range> ranges_;
 };
 
-// Returns the characters of UTF-8.
+// Returns the characters of UTF-8; malformed bytes are U+FFFD.
 std::u32string code_points_of(std::string_view utf8);
 
 // Returns the number of up to 8 hexadecimal digits; std::nullopt for any other text.

@@ -57,7 +57,7 @@ Completions completions(const std::vector<std::string>& words, const std::string
 }
 
 void LineEdit::begin(std::string_view prompt, bool bold) {
-  prompt_ = to_code_points(prompt);
+  prompt_ = code_points_of(prompt);
   bold_ = bold;
   text_.clear();
   cursor_ = 0;
@@ -204,7 +204,7 @@ LineAction LineEdit::complete() {
   const Completions found = completions(words_, typed);
   if (typed.empty() || found.words.empty()) return LineAction::reject;
   const std::string rest = found.common.substr(typed.size()) + (found.words.size() == 1 ? " " : "");
-  if (!rest.empty()) return insert(to_code_points(rest));
+  if (!rest.empty()) return insert(code_points_of(rest));
   listed_ = found.words;
   return LineAction::list_words;
 }

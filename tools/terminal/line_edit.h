@@ -71,7 +71,7 @@ class LineEdit {
   // Tab completes `words` at the start of a line.
   explicit LineEdit(std::vector<std::string> words) : words_(std::move(words)) {}
 
-  void remember(std::string_view entry) { history_.add(to_code_points(entry)); }
+  void remember(std::string_view entry) { history_.add(code_points_of(entry)); }
 
   // Starts an empty line.
   void begin(std::string_view prompt, bool bold);

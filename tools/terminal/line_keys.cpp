@@ -184,7 +184,7 @@ std::optional<PressedKey> LineKeys::next_paste() {
   }
   std::u32string text;
   for (const char32_t c :
-       to_code_points(std::string_view(bytes_).substr(paste_begin.size(), end - paste_begin.size()))) {
+       code_points_of(std::string_view(bytes_).substr(paste_begin.size(), end - paste_begin.size()))) {
     if (c == '\n' && text.ends_with(U'\r')) text.pop_back();
     if (text.ends_with(U'\r')) text.back() = '\n';
     if (c != 0) text += c;

@@ -6,20 +6,17 @@
 #include "runtime/text/unicode.h"
 #include "runtime/text/utf8.h"
 #include "tools/terminal/terminal_text.h"
+#include "tools/terminal/text_columns.h"
 
 namespace minimind {
 namespace {
 
 enum class WordClass { none, narrow, wide };
 
-std::size_t width_of(char32_t c) {
-  return static_cast<std::size_t>(utf8proc_charwidth(static_cast<utf8proc_int32_t>(c)));
-}
-
 // By the character's first code point; the others belong to it.
 WordClass word_class(char32_t c) {
   if (!is_word_character(c)) return WordClass::none;
-  return width_of(c) == 2 ? WordClass::wide : WordClass::narrow;
+  return columns_of(c) == 2 ? WordClass::wide : WordClass::narrow;
 }
 
 // The start of each character of `text`, and its end.
@@ -33,20 +30,10 @@ std::vector<std::size_t> boundaries(std::u32string_view text) {
 bool is_plainly_wide(char32_t c) {
   const bool in_block = (c >= 0x3001 && c <= 0x4DBF) || (c >= 0x4E00 && c <= 0x9FFF) || (c >= 0xAC00 && c <= 0xD7A3) ||
                         (c >= 0xFF01 && c <= 0xFF60);
-  return in_block && width_of(c) == 2;
+  return in_block && columns_of(c) == 2;
 }
 
 }  // namespace
-
-std::u32string to_code_points(std::string_view text) {
-  std::u32string code_points;
-  for (std::size_t at = 0; at < text.size();) {
-    const Utf8Char next = first_utf8(text.substr(at));
-    code_points += next.code_point;
-    at += next.size;
-  }
-  return code_points;
-}
 
 std::string to_utf8(std::u32string_view text) {
   std::string bytes;
@@ -102,10 +89,10 @@ ShownCharacter show_character(std::u32string_view character) {
   for (const char32_t c : character) {
     const std::string bytes = to_utf8({&c, 1});
     std::string safe = terminal_text(bytes);
-    const bool invisible = shown.columns == 0 && width_of(c) == 0 && safe == bytes;
+    const bool invisible = shown.columns == 0 && columns_of(c) == 0 && safe == bytes;
     if (invisible) safe = fmt::format("<U+{:04X}>", static_cast<unsigned>(c));
     if (safe == bytes) {
-      add(width_of(c));
+      add(columns_of(c));
     } else {
       for (std::size_t i = 0; i < safe.size(); ++i) add(1);
     }

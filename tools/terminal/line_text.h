@@ -5,10 +5,11 @@
 #include <string_view>
 #include <vector>
 
+#include "runtime/text/code_points.h"
+
 namespace minimind {
 
-// Decodes UTF-8; malformed bytes become U+FFFD.
-std::u32string to_code_points(std::string_view text);
+// The inverse of code_points_of().
 std::string to_utf8(std::u32string_view text);
 
 // Characters are extended grapheme clusters (Unicode Standard Annex 29): a letter with its marks, an emoji with its

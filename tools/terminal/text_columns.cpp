@@ -5,14 +5,11 @@
 #include <algorithm>
 #include <vector>
 
+#include "runtime/text/code_points.h"
 #include "runtime/text/utf8.h"
 
 namespace minimind {
 namespace {
-
-std::size_t columns_taken(char32_t c) {
-  return static_cast<std::size_t>(std::max(utf8proc_charwidth(static_cast<utf8proc_int32_t>(c)), 0));
-}
 
 bool starts_no_line(char32_t c) {
   return std::u32string_view(U"，。；：、？！）》」…").find(c) != std::u32string_view::npos;
@@ -30,7 +27,7 @@ std::vector<std::string_view> pieces_of(std::string_view text) {
   for (std::size_t at = 0; at < text.size();) {
     const Utf8Char next = first_utf8(text.substr(at));
     const char32_t c = next.code_point;
-    const bool touches_wide = columns_taken(before) == 2 || columns_taken(c) == 2;
+    const bool touches_wide = columns_of(before) == 2 || columns_of(c) == 2;
     const bool after_space = before == U' ' && c != U' ';
     if (at > begin && c != U' ' && !starts_no_line(c) && !ends_no_line(before) && (after_space || touches_wide)) {
       pieces.push_back(text.substr(begin, at - begin));
@@ -49,13 +46,13 @@ std::string_view without_trailing_spaces(std::string_view text) {
 
 }  // namespace
 
+std::size_t columns_of(char32_t character) {
+  return static_cast<std::size_t>(std::max(utf8proc_charwidth(static_cast<utf8proc_int32_t>(character)), 0));
+}
+
 std::size_t columns_in(std::string_view text) {
   std::size_t columns = 0;
-  for (std::size_t at = 0; at < text.size();) {
-    const Utf8Char next = first_utf8(text.substr(at));
-    columns += columns_taken(next.code_point);
-    at += next.size;
-  }
+  for (const char32_t c : code_points_of(text)) columns += columns_of(c);
   return columns;
 }
 

@@ -6,7 +6,8 @@
 
 namespace minimind {
 
-// Returns the columns of `text` on a terminal: Chinese characters take two.
+// Returns the columns of a character or of a text on a terminal: Chinese characters take two.
+std::size_t columns_of(char32_t character);
 std::size_t columns_in(std::string_view text);
 
 // Returns `text`, padded with spaces to `columns` columns.

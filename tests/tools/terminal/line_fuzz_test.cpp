@@ -96,7 +96,7 @@ std::u32string expected(std::u32string_view text, std::size_t columns) {
     at = end;
     if (character == U"\n" || character == U"\t") continue;
     const ShownCharacter how = show_character(character);
-    shown += how.columns > columns ? U"?" : to_code_points(how.bytes);
+    shown += how.columns > columns ? U"?" : code_points_of(how.bytes);
   }
   return without_blanks(shown);
 }

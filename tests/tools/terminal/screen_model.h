@@ -20,7 +20,7 @@ class ScreenModel {
   ScreenModel(std::size_t columns, std::size_t rows) : columns_(columns), height_(rows), lines_(1) {}
 
   void show(std::string_view bytes) {
-    const std::u32string text = to_code_points(bytes);
+    const std::u32string text = code_points_of(bytes);
     for (std::size_t at = 0; at < text.size(); ++at) {
       if (text[at] == '\x1b') {
         at = obey(text, at + 1);
