@@ -8,6 +8,7 @@
 
 #include "tools/options/help.h"
 #include "tools/terminal/language.h"
+#include "weights/base/text.h"
 
 namespace minimind {
 namespace {
@@ -81,19 +82,18 @@ std::vector<Word> all_words(const CLI::App& app) {
   return words;
 }
 
-std::string replaced(std::string text, char what, std::string_view by) {
-  for (std::size_t at = text.find(what); at != std::string::npos; at = text.find(what, at + by.size()))
-    text.replace(at, 1, by);
+std::string replaced(std::string text, std::string_view what, std::string_view by) {
+  replace_all(text, what, by);
   return text;
 }
 
 // A string of bash and zsh.
 std::string quoted(const std::string& text) {
-  return '\'' + replaced(text, '\'', "'\\''") + '\'';
+  return '\'' + replaced(text, "'", "'\\''") + '\'';
 }
 
 std::string fish_string(const std::string& text) {
-  return '\'' + replaced(replaced(text, '\\', "\\\\"), '\'', "\\'") + '\'';
+  return '\'' + replaced(replaced(text, "\\", "\\\\"), "'", "\\'") + '\'';
 }
 
 // `otherwise` says what is offered where neither an option's value nor an option is expected.
@@ -157,12 +157,12 @@ std::string bash_completion(const CLI::App& app) {
 std::string zsh_option(const CLI::Option& option) {
   const std::vector<std::string> names = names_of(option);
   const bool repeatable = option.get_items_expected_max() > 1;
-  std::string does = replaced(description_of(option), '\\', "\\\\");
-  does = replaced(replaced(std::move(does), '[', "\\["), ']', "\\]");
+  std::string does = replaced(description_of(option), "\\", "\\\\");
+  does = replaced(replaced(std::move(does), "[", "\\["), "]", "\\]");
   std::string value;
   if (takes_value(option)) {
     const std::string name(translated(value_name(option)));
-    value = fmt::format(":{}:{}", replaced(name, ':', "\\:"), values_of(option, zsh_values));
+    value = fmt::format(":{}:{}", replaced(name, ":", "\\:"), values_of(option, zsh_values));
   }
   std::string text;
   for (const std::string& name : names) {

@@ -8,6 +8,7 @@
 
 #include "tools/options/help.h"
 #include "tools/terminal/language.h"
+#include "weights/base/text.h"
 
 namespace minimind {
 namespace {
@@ -90,8 +91,7 @@ std::string lines_of(std::string_view text) {
 // The line of a page's name, which is also read by programs that know no places to break.
 std::string name_line(const std::string& name, std::string_view does) {
   std::string line = lines_of(name + " - " + std::string(does.substr(0, does.find_last_not_of('.') + 1)));
-  for (std::size_t at = line.find(may_break); at != std::string::npos; at = line.find(may_break, at))
-    line.erase(at, may_break.size());
+  replace_all(line, may_break, "");
   return line;
 }
 
