@@ -14,14 +14,6 @@ namespace {
 
 using Byte = std::uint8_t;
 
-// Returns 32 quants from 16 bytes: value i is in the low half of byte i, value i + 16 in its high half.
-void read_nibbles(const Byte* at, Byte (&quants)[32]) {
-  for (std::size_t i = 0; i < 16; ++i) {
-    quants[i] = at[i] & 0x0F;
-    quants[i + 16] = static_cast<Byte>(at[i] >> 4);
-  }
-}
-
 // Digits of base 3, for -1, 0 and 1, are encoded as fractions in `count` bytes: multiplying by 3 moves the next digit
 // to the front.
 float* read_ternary(float scale, const Byte* at, std::size_t count, std::size_t digits, float* out) {
@@ -46,13 +38,19 @@ void read_tq1_0(const Byte* block, float* out) {
 // Floats of 4 bits, E2M1, times 2.
 constexpr std::int8_t e2m1_codes[16] = {0, 1, 2, 3, 4, 6, 8, 12, 0, -1, -2, -3, -4, -6, -8, -12};
 
+// Two in a byte: value i is in the low half of byte i, value i + count in its high half.
+void read_e2m1(float scale, const Byte* at, std::size_t count, float* out) {
+  for (std::size_t i = 0; i < count; ++i) {
+    out[i] = scale * static_cast<float>(e2m1_codes[at[i] & 0x0F]);
+    out[i + count] = scale * static_cast<float>(e2m1_codes[at[i] >> 4]);
+  }
+}
+
 // mxfp4: scale as the exponent of a power of two, biased by 128 for the codes' factor of 2; nibbles.
 void read_mxfp4(const Byte* block, float* out) {
   const std::uint32_t exponent = block[0];
   const float scale = std::bit_cast<float>(exponent < 2 ? std::uint32_t{0x00200000} << exponent : (exponent - 1) << 23);
-  Byte quants[32];
-  read_nibbles(block + 1, quants);
-  for (std::size_t i = 0; i < 32; ++i) out[i] = scale * static_cast<float>(e2m1_codes[quants[i]]);
+  read_e2m1(scale, block + 1, 16, out);
 }
 
 // A float of 8 bits without a sign, E4M3, over 2 for the codes' factor of 2. 0x7F, its NaN, counts as 0.
@@ -67,12 +65,7 @@ float half_e4m3(Byte bits) {
 // nvfp4: 4 scales of E4M3, 8 bytes of nibbles for each.
 void read_nvfp4(const Byte* block, float* out) {
   for (std::size_t part = 0; part < 4; ++part, out += 16) {
-    const float scale = half_e4m3(block[part]);
-    for (std::size_t i = 0; i < 8; ++i) {
-      const Byte packed = block[4 + 8 * part + i];
-      out[i] = scale * static_cast<float>(e2m1_codes[packed & 0x0F]);
-      out[i + 8] = scale * static_cast<float>(e2m1_codes[packed >> 4]);
-    }
+    read_e2m1(half_e4m3(block[part]), block + 4 + 8 * part, 8, out);
   }
 }
 
