@@ -131,7 +131,7 @@ Generation::Generation(const Model& model, Context& context, const Tokenizer* to
   tokens_.assign(prompt.begin(), prompt.end());
   prompt_size_ = prompt.size();
   for (const std::int32_t token : prompt) {
-    sampler_->accept_prompt(token);
+    sampler_->accept(token, false);
     if (dry_ && !options.penalties) dry_->accept(token);
   }
   if (options.constraint) constraint_ = options.constraint({*tokenizer, vocab_size, end_tokens_, room()});

@@ -154,15 +154,7 @@ Sampler::Sampler(const SamplingOptions& options, std::size_t vocab_size)
       bias_(biases_by_token(options.logit_bias, vocab_size)),
       random_(options.seed) {}
 
-void Sampler::accept_prompt(std::int32_t token) {
-  count(token, false);
-}
-
-void Sampler::accept(std::int32_t token) {
-  count(token, true);
-}
-
-void Sampler::count(std::int32_t token, bool is_generated) {
+void Sampler::accept(std::int32_t token, bool is_generated) {
   ++seen_[static_cast<std::size_t>(token)];
   generated_[static_cast<std::size_t>(token)] += is_generated ? 1 : 0;
   if (options_.repeat_last_n == largest_whole) return;

@@ -53,9 +53,8 @@ class Sampler {
   // Throws UsageError if a logit bias is for a token that is not in the vocabulary.
   Sampler(const SamplingOptions& options, std::size_t vocab_size);
 
-  // Records a token of the prompt or a generated token for the penalties.
-  void accept_prompt(std::int32_t token);
-  void accept(std::int32_t token);
+  // Records a generated token, or one of the prompt, for the penalties.
+  void accept(std::int32_t token, bool is_generated = true);
 
   // Samples the next token among those with allowed[token] != 0; `allowed` [vocab] may be empty, which allows all.
   // `penalties` are at most one per token. Throws Error if the logits have NaN or infinity, as those of corrupt weights
@@ -66,7 +65,6 @@ class Sampler {
   std::span<const Candidate> candidates() const { return candidates_; }
 
  private:
-  void count(std::int32_t token, bool is_generated);
   double score(std::size_t token, float logit) const;
   bool is_plain() const;
   bool ranks() const;
@@ -76,8 +74,7 @@ class Sampler {
   SamplingOptions options_;
   std::vector<std::uint32_t> seen_;                 // [vocab], how often in the prompt or generated
   std::vector<std::uint32_t> generated_;            // [vocab], how often generated
-  std::deque<std::pair<std::int32_t, bool>> last_;  // tokens that are counted, and whether they were generated, if
-                                                    // not all are
+  std::deque<std::pair<std::int32_t, bool>> last_;  // what was accepted and counts, if not all does
   std::vector<double> bias_;                        // [vocab], or empty if there is none
   std::vector<double> penalties_;                   // [vocab], those of the caller, or empty until there are some
   std::span<const std::uint8_t> allowed_;

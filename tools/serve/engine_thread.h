@@ -116,8 +116,8 @@ class EngineThread {
 
  private:
   using OnEnd = decltype(TextJob::on_end);
-  // Of a request, guarded by mutex_: the texts whose ends have not been reported, those that are still computed, and the
-  // work of the others: work_of().
+  // Of a request, guarded by mutex_: the texts whose ends have not been reported, those that are still computed, and
+  // the work of the others: work_of().
   struct RequestEnd {
     std::size_t texts, computed = texts, work = 0;
   };

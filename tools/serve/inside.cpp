@@ -246,7 +246,7 @@ class Inside {
   // `sampled` is the probability after temperature and all steps that drop tokens.
   void add_candidates(ChatJson& json, const TokenAccount& account, std::span<const float> logits) const {
     Sampler sampler(request_.text.sampling, logits.size());
-    for (std::size_t i = 0; i < account.position; ++i) sampler.accept_prompt(tokens_[i]);
+    for (std::size_t i = 0; i < account.position; ++i) sampler.accept(tokens_[i], false);
     sampler.sample(logits);
     const bool is_greedy = request_.text.sampling.temperature == 0;
     json["candidates"] = ChatJson::array();

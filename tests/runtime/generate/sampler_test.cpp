@@ -27,7 +27,7 @@ struct History {
 
 Sampler sampler_after(const SamplingOptions& options, std::size_t vocab_size, const History& history = {}) {
   Sampler sampler(options, vocab_size);
-  for (const std::int32_t token : history.prompt) sampler.accept_prompt(token);
+  for (const std::int32_t token : history.prompt) sampler.accept(token, false);
   for (const std::int32_t token : history.generated) sampler.accept(token);
   return sampler;
 }
