@@ -90,7 +90,7 @@ void TextQueue::start_waiting() {
   const auto may_look = [&] { return looked_at < most_looked_at && pool_.compared() - compared < most_compared_; };
   for (std::size_t at = 0; at < waiting_.size() && may_look(); ++looked_at) {
     Text& waiting = *waiting_[at];
-    if (!has_place(waiting) || (only_small && !may_pass_all(waiting))) {
+    if (is_gone(waiting.job) || !has_place(waiting) || (only_small && !may_pass_all(waiting))) {
       ++at;
       continue;
     }

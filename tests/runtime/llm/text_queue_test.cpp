@@ -135,15 +135,17 @@ TEST_F(TextQueueTest, APausedTextThatNobodyWaitsForEndsAtOnce) {
 
 TEST_F(TextQueueTest, ManyTextsThatNobodyWaitsForEndAPartInEachStep) {
   std::atomic<bool> gone = false;
-  TextQueue queue(llm_, limits(1, 100));
+  TextQueue queue(llm_, limits(2, 100));
   queue.submit(one(job(0, 30)));
-  std::vector<TextJob> many = jobs(1, 2000, 1);
+  std::vector<TextJob> many = jobs(1, 2000, 50);
   for (TextJob& job : many) job.gone = &gone;
   queue.submit(std::move(many));
   queue.step();
+  EXPECT_EQ(queue.running(), 2u);
   gone = true;
   queue.step();
-  EXPECT_EQ(ends_.size(), 1024u);
+  EXPECT_EQ(ends_.size(), 1 + 1024u) << "the one that runs, too";
+  EXPECT_EQ(queue.running(), 1u) << "no other starts";
   queue.step();
   EXPECT_EQ(ends_.size(), 2000u);
   run(queue);
