@@ -15,6 +15,7 @@
 #include "tools/options/checkpoint_choice.h"
 #include "tools/options/command_line.h"
 #include "tools/options/lines.h"
+#include "tools/options/options.h"
 #include "tools/terminal/interrupt.h"
 #include "tools/terminal/note.h"
 #include "tools/terminal/standard_output.h"
@@ -62,6 +63,7 @@ int chat_in_turns(std::istream& input, ChatActions& actions, const std::atomic<b
     if (interrupted) return interrupted_status();
   }
   if (interrupted) return end_interrupted();
+  check_standard_input();
   if (lines.open()) throw Error("the text ends inside a message, expected a \"\"\" or a line after a backslash");
   return 0;
 }

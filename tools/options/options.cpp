@@ -5,12 +5,15 @@
 
 #include <algorithm>
 #include <array>
+#include <cerrno>
 #include <cstddef>
+#include <cstdio>
+#include <cstring>
 #include <filesystem>
 #include <iostream>
-#include <iterator>
 #include <span>
 #include <system_error>
+#include <vector>
 
 #include "runtime/llm/llm.h"
 #include "runtime/text/utf8.h"
@@ -277,7 +280,22 @@ std::string model_path(const std::string& given) {
 
 std::string read_standard_input() {
   if (isatty(STDIN_FILENO)) note("reading from the terminal; end with Ctrl-D");
-  return {std::istreambuf_iterator<char>(std::cin), {}};
+  std::string text;
+  std::vector<char> part(std::size_t{1} << 16);
+  std::size_t count = part.size();
+  while (count == part.size()) {
+    count = static_cast<std::size_t>(std::cin.rdbuf()->sgetn(part.data(), static_cast<std::streamsize>(part.size())));
+    text.append(part.data(), count);
+    if (text.size() > largest_text) {
+      throw Error(fmt::format("standard input: is too long, expected at most {} bytes", largest_text));
+    }
+  }
+  check_standard_input();
+  return text;
+}
+
+void check_standard_input() {
+  if (std::ferror(stdin)) throw Error(fmt::format("standard input: cannot be read: {}", std::strerror(errno)));
 }
 
 }  // namespace minimind

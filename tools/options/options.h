@@ -98,7 +98,10 @@ std::vector<std::int32_t> parse_token_ids(const std::string& text, const std::st
 // (checkpoint_choice.h) if a folder has several.
 std::string model_path(const std::string& given);
 
-// Reads all of standard input.
+// Reads all of standard input. Throws Error if it cannot be read or is too long.
 std::string read_standard_input();
+
+// Throws Error if reading standard input has failed, which streams take for its end.
+void check_standard_input();
 
 }  // namespace minimind

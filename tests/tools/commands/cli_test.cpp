@@ -473,6 +473,19 @@ TEST_F(Cli, TextsMayBePiped) {
   EXPECT_NE(piped("{\"rope_theta\": 12345}", "inspect --config /dev/stdin").find("12345"), std::string::npos);
 }
 
+TEST_F(Cli, StandardInputThatCannotBeReadIsNoEmptyText) {
+  for (const std::string command : {"tokenize", "chat --turns", "validate --regex x"}) {
+    const Outcome outcome = run(command + (command[0] == 'v' ? "" : demo) + " < /tmp");
+    EXPECT_NE(outcome.err.find("standard input: cannot be read: Is a directory"), std::string::npos) << outcome.err;
+    EXPECT_NE(outcome.status, 0) << command;
+  }
+}
+
+TEST_F(Cli, AnEndlessStandardInputIsAnError) {
+  EXPECT_EQ(run("validate --regex x < /dev/zero").err,
+            "minimind: standard input: is too long, expected at most 67108864 bytes\n");
+}
+
 TEST_F(Cli, AMissingModelIsNamed) {
   const Outcome outcome = run("generate -p text -m " + path("nowhere.pth"));
   EXPECT_EQ(outcome.status, 1);
