@@ -524,7 +524,10 @@ TEST_F(EngineThreadTest, WeightsThatWaitHearOfDrainAndOfTheEnd) {
 
 TEST_F(EngineThreadTest, ReportsItsEndToTextsThatRunAndThatWait) {
   EngineThread& engine = start({.parallel = 1, .kv_memory = bytes_of(1000), .queue = 4});
-  engine.submit(one(job(0, 500, [this] { events_.hold(); })));
+  engine.submit(one(job(0, 500, [this] {
+    events_.hold();
+    std::this_thread::sleep_for(1ms);  // the text lasts until the engine is told to stop
+  })));
   engine.submit(one(job(1, 5)));
   events_.wait_until_held();
   std::thread stopper([this] { engine_.reset(); });
