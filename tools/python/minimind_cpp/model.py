@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import atexit
 import contextlib
 import ctypes
 import itertools
@@ -9,6 +10,7 @@ import os
 import secrets
 import sys
 import threading
+import weakref
 from typing import (
     TYPE_CHECKING,
     Any,
@@ -107,6 +109,7 @@ class Model(c.Owner):
         self._with_loras: Dict[str, Model] = {}
         self._lock, self._lora_lock = threading.Lock(), threading.Lock()
         self._users = 0
+        self._calls = threading.RLock()  # of a step that may call functions of Python
         self._closed = False
         self._parallel = count(parallel, "parallel", 1, 255)
         options = c.ModelOptions()
@@ -536,6 +539,7 @@ class Model(c.Owner):
         text = Text(self, index, None if rendered is None else reader_of_answer(rendered, params.constrains))
         if params.logits_processor is not None:
             text.processor = Processor(params.logits_processor, self)
+            _calling_models.add(self)
             request.process_logits = text.processor.callback
         with self._use() as model:
             self._check(c.library.minimind_submit(model, ctypes.byref(request), ctypes.byref(text.pointer)))
@@ -568,15 +572,27 @@ class Model(c.Owner):
         """Steps until the model writes fewer texts, or for some steps: to poll each text after each step takes longer."""
         texts = ctypes.c_size_t()
         for _ in range(MOST_STEPS_WITHOUT_POLL):
-            with self._use() as model:
-                self._check(c.library.minimind_step(model, ctypes.byref(texts)))
+            self._step(ctypes.byref(texts))
             if texts.value < running:
                 return
             running = texts.value
 
-    def _step(self) -> None:
-        with self._use() as model:
-            self._check(c.library.minimind_step(model, None))
+    def _step(self, texts: Any = None) -> None:
+        may_call = self._calls if self in _calling_models else contextlib.nullcontext()
+        with self._use() as model, may_call:
+            self._check(c.library.minimind_step(model, texts))
+
+
+# Those that have had a logits_processor.
+_calling_models: "weakref.WeakSet[Model]" = weakref.WeakSet()
+
+
+@atexit.register
+def _hold_steps() -> None:
+    """Lets no thread start another step that may call Python: it would crash once the interpreter has ended."""
+    for model in list(_calling_models):
+        if model._process == os.getpid():
+            model._calls.acquire(timeout=2)  # of a function that takes longer
 
 
 def _has_ended(text: Text) -> bool:

@@ -728,7 +728,8 @@ class Lifetime(unittest.TestCase):
         self.interrupted("while True: model.logits([1] * model.context_length)")
 
     def test_the_interpreter_ends_while_daemon_threads_use_a_model(self):
-        for call in ("model.logits([1] * 600)", "model.score([1] * 600)", "model.generate_batch([[1]], SamplingParams(n=4, max_tokens=50))"):
+        for call in ("model.logits([1] * 600)", "model.score([1] * 600)", "model.generate_batch([[1]], SamplingParams(n=4, max_tokens=50))",
+                     "model.generate_batch([[1]], SamplingParams(n=4, max_tokens=50, logits_processor=lambda ids, logits: logits))"):
             script = (
                 "import threading, time\n"
                 f"def use():\n    while True: {call}\n"
