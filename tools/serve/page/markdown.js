@@ -12,14 +12,14 @@ const MAX_LABEL = 500;          // characters of a link's label
 const MAX_FORMULA = 20;         // lines of a formula in a text
 const MAX_DISPLAYED = 100;      // lines of a displayed formula
 // None of these needs more than linear time on lines that end in many spaces or marks.
-const FENCE = /^ {0,3}(`{3,}|~{3,})([^`]*)$/;
+const FENCE = /^ {0,3}(`{3,}|~{3,}(?!~))([^`]*)$/;
 const HEADING = /^ {0,3}(#{1,6})\s(.*)$/;
 const RULE = /^ {0,3}(?:(?:\*\s*){3,}|(?:-\s*){3,}|(?:_\s*){3,})$/;
 const QUOTE = /^ {0,3}> ?/;
 const ITEM = /^( *)([-*+]|\d{1,9}[.)])(?: +|$)/;
 const TASK = /^\[([ xX])\] +(?=\S)/;
 const DISPLAYED = /^\s*(?:\$\$|\\\[|\\begin\{)/;
-const TABLE_RULE = /^ {0,3}\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*\|?\s*$/;
+const TABLE_RULE = /^ {0,3}\|?\s*:?-+:?\s*(?:\|\s*:?-+:?\s*)*(?:\|\s*)?$/;
 const BLANK = /^\s*$/;
 
 // Shows the text in the container. Blocks that have not changed since the last call keep their elements, so that a stream
@@ -135,8 +135,11 @@ function list(lines, start, depth, outline) {
       width = item[0].length;
       items.push([line.slice(width)]);
     } else if (BLANK.test(line)) {
-      if (!continuesList(lines, end, first)) break;
-      items.at(-1).push('');
+      let next = end + 1;
+      while (next < lines.length && BLANK.test(lines[next])) ++next;
+      if (next === lines.length || !continuesList(lines[next], first)) break;
+      for (; end < next; ++end) items.at(-1).push('');
+      --end;
     } else if (indent > first[1].length || (lines[end - 1].trim() !== '' && !startsBlock(line))) {
       items.at(-1).push(line.slice(Math.min(indent, width)));
     } else {
@@ -146,10 +149,8 @@ function list(lines, start, depth, outline) {
   return {end, build: () => listElement(first, items, depth, outline)};
 }
 
-// Whether an item of the list or something indented follows the blank lines.
-function continuesList(lines, blank, first) {
-  const next = lines.slice(blank).find((line) => !BLANK.test(line));
-  if (next === undefined) return false;
+// Whether the line after blank ones is an item of the list or indented.
+function continuesList(next, first) {
   const item = ITEM.exec(next);
   return next.search(/\S/) > first[1].length || (item && isOrdered(item) === isOrdered(first) && !RULE.test(next));
 }
@@ -195,8 +196,10 @@ function table(lines, start) {
   while (end < lines.length && lines[end].includes('|') && !BLANK.test(lines[end])) ++end;
   const head = cells(lines[start]);
   const align = cells(lines[start + 1]).map(alignment);
+  // One cell in place of all that a row lacks: a few short rows below a long head must not become millions of elements.
   const row = (tag, texts) => element('tr', {},
-    ...head.map((_, i) => element(tag, {class: `align-${align[i]}`, dir: 'auto'}, ...inline(texts[i] ?? '', {cell: true}))));
+    ...texts.slice(0, head.length).map((text, i) => element(tag, {class: `align-${align[i]}`, dir: 'auto'}, ...inline(text, {cell: true}))),
+    texts.length < head.length && element(tag, {colspan: String(head.length - texts.length)}));
   return {
     end,
     build: () => element('div', {class: 'table', tabindex: '0'}, element('table', {},
@@ -409,8 +412,14 @@ function link({text, shape}, i, depth, absent) {
   return {node: linkElement(address, [text.slice(i + 1, middle)]), length: end + 1 - i};
 }
 
+function withoutLastMarks(text) {
+  let end = text.length;
+  while ('.,;:!?)]}*_'.includes(text[end - 1])) --end;
+  return text.slice(0, end);
+}
+
 function bareAddress(text, i) {
-  const found = BARE_ADDRESS.exec(text.slice(i, i + 2000))?.[0].replace(/[.,;:!?)\]}*_]+$/, '');
+  const found = withoutLastMarks(BARE_ADDRESS.exec(text.slice(i, i + 2000))?.[0] ?? '');
   const address = found && safeAddress(found);
   return address ? {node: linkElement(address, [found]), length: found.length} : null;
 }
