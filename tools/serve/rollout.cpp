@@ -165,9 +165,11 @@ class Rollout {
     try {
       tasks = model_.tasks(request_.texts, seed, 0);
     } catch (const RequestError& error) {
-      if (error.param() != "prompt") throw;
-      throw RequestError(error.what(), request_.texts.prompts.front().tokens.empty() ? "text" : "input_ids",
-                         error.code());
+      const std::string& param = error.param();
+      const char* const prompt = request_.texts.prompts.front().tokens.empty() ? "text" : "input_ids";
+      if (param == "prompt") throw RequestError(error.what(), prompt, error.code());
+      if (param.ends_with("logprobs")) throw RequestError(error.what(), "return_logprob", error.code());
+      throw;
     }
     if (!request_.with_special_tokens) return tasks;
     const Tokenizer& tokenizer = model_.tokenizer();
