@@ -258,6 +258,7 @@ void TextQueue::report() {
 }
 
 void TextQueue::take_waiting(TextQueue& from) {
+  for (const auto& text : from.waiting_) text->skips = 0;  // what they were compared with, and waited for, is not here
   waiting_.insert(waiting_.end(), std::make_move_iterator(from.waiting_.begin()),
                   std::make_move_iterator(from.waiting_.end()));
   from.waiting_.clear();

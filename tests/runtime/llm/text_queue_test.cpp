@@ -311,6 +311,22 @@ TEST_F(TextQueueTest, TextsThatWaitCanGoToAnotherQueueWhileTheOthersEnd) {
   EXPECT_EQ(numbers(), (std::vector<std::size_t>{1, 0}));
 }
 
+TEST_F(TextQueueTest, ATextThatWasComparedForLongStartsAtOnceInAnotherQueue) {
+  TextQueueLimits limits = this->limits(2, 20);
+  limits.most_compared = 1;
+  TextQueue old_queue(llm_, limits), new_queue(llm_, limits);
+  old_queue.submit(one(job(0, 20)));
+  old_queue.step();
+  old_queue.submit(one(job(0, 20)));
+  old_queue.step();
+  ASSERT_EQ(old_queue.waiting(), 1u) << "it has no memory";
+  new_queue.take_waiting(old_queue);
+  new_queue.step();
+  EXPECT_EQ(new_queue.running(), 1u);
+  run(new_queue);
+  run(old_queue);
+}
+
 TEST_F(TextQueueTest, TextsThatGoToAnotherQueueKeepTheirTurns) {
   TextQueue old_queue(llm_, limits(1, 20)), new_queue(llm_, limits(1, 20));
   old_queue.submit(jobs(0, 6, 2));
