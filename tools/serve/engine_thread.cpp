@@ -85,8 +85,8 @@ EngineThread::EngineThread(const TextModel& model, const EngineLimits& limits, S
       model_(model),
       queue_(new_queue()),
       prompt_limit_(longest_prompt_step, least_prompt_tokens, queue_->forward().max_tokens()),
-      large_ends_(most_texts, TaskThread::Priority::background),
-      huge_ends_(most_texts, TaskThread::Priority::background) {
+      huge_ends_(most_texts, TaskThread::Priority::background),
+      large_ends_(most_texts, TaskThread::Priority::background) {
   counts_.kv_budget = limits.kv_memory;
   thread_ = thread_without_signals([this] { run(); });
 }

@@ -166,9 +166,9 @@ class EngineThread {
       Clock::now();  // when work came to an engine that had none, and at each turn of its loop
   EngineCounts counts_;
 
-  // Report the ends of texts that are so much work that others would wait while an answer is made of them: the second
-  // those that the first would be kept from others by.
-  TaskThread large_ends_, huge_ends_;
+  // Report the ends of texts that are so much work that others would wait while an answer is made of them: the first
+  // those that the second would be kept from others by. The second gives them to the first, and so ends before it.
+  TaskThread huge_ends_, large_ends_;
   std::thread thread_;
 };
 
