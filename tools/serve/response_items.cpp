@@ -145,6 +145,10 @@ void ResponseItems::add_arguments(std::string_view text) {
   emit("response.function_call_arguments.delta", R"("delta": )" + json_line(ChatJson(text)), false);
 }
 
+void ResponseItems::add_logprobs(const ChatJson& logprobs) {
+  if (open_.empty() || open_ == message_type) add({}, logprobs);
+}
+
 void ResponseItems::finish(bool is_cut, bool has_cut_call) {
   if (items_.empty() && open_.empty()) open_text(message_type);
   close((open_ == call_type ? has_cut_call : is_cut) ? "incomplete" : "completed");

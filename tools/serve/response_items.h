@@ -24,6 +24,9 @@ class ResponseItems {
   // Adds a piece of the answer. `logprobs` are those of its tokens, a list.
   void add(const AnswerEvent& event, const ChatJson& logprobs);
 
+  // Adds those of tokens that are in no piece, if the item that grows is a text or there is none: others have none.
+  void add_logprobs(const ChatJson& logprobs);
+
   // Ends the last item, and makes one of an answer without any. `is_cut`: the answer is incomplete; `has_cut_call`: its
   // last call is.
   void finish(bool is_cut, bool has_cut_call);

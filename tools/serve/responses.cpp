@@ -103,9 +103,11 @@ class ResponseAnswer {
     if (answer_->gone()) return;
     if (error) return fail(response_error(request_error_of(error)));
     begin();
-    AnswerReader::Piece rest = reader_->finish(generated);
-    if (request_.text.logprobs && rest.events.empty() && reader_->has_text(rest.scores)) rest.events.emplace_back();
+    const AnswerReader::Piece rest = reader_->finish(generated);
     add(rest);
+    if (request_.text.logprobs && rest.events.empty() && reader_->has_text(rest.scores)) {
+      items_.add_logprobs(reader_->logprobs(rest.scores)["content"]);
+    }
     const bool is_cut = reader_->has_cut_call() || generated.finish_reason == FinishReason::length;
     items_.finish(is_cut, reader_->has_cut_call());
     std::string whole = response(is_cut ? "incomplete" : "completed", usage_of(generated));

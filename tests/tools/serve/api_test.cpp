@@ -833,6 +833,7 @@ TEST_F(ApiTest, AResponseCallsFunctionsAndKeepsToAFormat) {
     const Json body{{"input", "a"},
                     {"tools", {tool}},
                     {"tool_choice", {{"type", "function"}, {"name", "weather"}}},
+                    {"include", {"message.output_text.logprobs"}},
                     {"max_output_tokens", 60},
                     {"stream", stream}};
     const auto answer = post_and_wait("/v1/responses", body);
@@ -2240,6 +2241,17 @@ TEST(AnswerReaderTest, GivesManyScoresInParts) {
   const AnswerReader::Piece rest = reader.finish(generated);
   EXPECT_EQ(rest.scores.data(), &generated.scores[1000]);
   EXPECT_EQ(rest.scores.size(), 500u);
+}
+
+// Those of the line break that models write behind a call.
+TEST(ResponseItemsTest, ScoresBehindACallMakeNoMessage) {
+  ResponseItems items([](std::string_view, const std::string&) {});
+  items.add({.kind = AnswerEvent::Kind::tool_call, .text = "", .call = {.id = "", .name = "f", .arguments = "{}"}},
+            Json::array());
+  items.add_logprobs({{{"token", "\n"}}});
+  items.finish(false, false);
+  ASSERT_EQ(items.items().size(), 1u);
+  EXPECT_EQ(Json::parse(items.items()[0].json)["type"], "function_call");
 }
 
 // All log-probabilities of a text are in its end again, for which others wait.
