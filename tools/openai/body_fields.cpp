@@ -103,12 +103,12 @@ void BodyFields::read_parameters(GenerationParameters& parameters, Dialect diale
   }
 }
 
-std::vector<std::string> BodyFields::short_texts(const std::string& name) const {
+std::vector<std::string> BodyFields::short_texts(const std::string& name, std::size_t most) const {
   const ChatJson* const value = find(name);
   if (!value) return {};
   const std::size_t count = value->is_array() ? value->size() : 1;
   std::vector<std::string> texts;
-  for (std::size_t i = 0; i < count && count <= most_short_texts; ++i) {
+  for (std::size_t i = 0; i < count && count <= most; ++i) {
     const ChatJson& text = value->is_array() ? (*value)[i] : *value;
     const bool fits = text.is_string() && !text.get_ref<const std::string&>().empty() &&
                       text.get_ref<const std::string&>().size() <= longest_short_text;
@@ -116,8 +116,8 @@ std::vector<std::string> BodyFields::short_texts(const std::string& name) const 
     texts.push_back(text.get<std::string>());
   }
   if (texts.size() == count) return texts;
-  fail(name, fmt::format("a string or a list of at most {} strings, none of them empty or over {} bytes",
-                         most_short_texts, longest_short_text));
+  fail(name, fmt::format("a string or a list of at most {} strings, none of them empty or over {} bytes", most,
+                         longest_short_text));
 }
 
 const ChatJson* BodyFields::object(const std::string& name) const {

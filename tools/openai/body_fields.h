@@ -36,7 +36,7 @@ class BodyFields : public ChatFields {
   void read_parameters(GenerationParameters& parameters, Dialect dialect) const;
   // A string or a list of them, none of them empty or too long: each token of a text is compared with all of them.
   static constexpr std::size_t most_short_texts = 64, longest_short_text = 1000;
-  std::vector<std::string> short_texts(const std::string& name) const;
+  std::vector<std::string> short_texts(const std::string& name, std::size_t most = most_short_texts) const;
   // An object, whose fields the caller reads.
   const ChatJson* object(const std::string& name) const;
 

@@ -95,7 +95,7 @@ void read_scores(const BodyFields& body, RolloutRequest& request) {
 }
 
 void read_ids(const BodyFields& body, RolloutRequest& request) {
-  request.ids = body.short_texts("rid");
+  request.ids = body.short_texts("rid", most_texts_of_rollout);
   const std::size_t texts = request.texts.text_count();
   if (request.ids.size() > 1 && request.ids.size() != texts) {
     body.fail("rid", fmt::format("a string, or one for each of the {} texts", texts));

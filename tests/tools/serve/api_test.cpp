@@ -1869,6 +1869,17 @@ TEST_F(ApiTest, RolloutsStreamAllOfATextSoFar) {
   }
 }
 
+TEST_F(ApiTest, EachOfManyTextsOfARolloutMayHaveAnId) {
+  Json body{{"sampling_params", {{"max_new_tokens", 1}}}};
+  for (int i = 0; i < 100; ++i) {
+    body["input_ids"].push_back({7});
+    body["rid"].push_back(fmt::format("id {}", i));
+  }
+  const auto answer = post_and_wait("/generate", body);
+  ASSERT_EQ(answer->status(), 200) << answer->body();
+  EXPECT_EQ(answer->json()[99]["meta_info"]["id"], "id 99");
+}
+
 TEST_F(ApiTest, RolloutsScoreThePromptFromAToken) {
   const Json ids{7, 8, 9, 10};
   const Json scored = complete({{"prompt", ids}, {"echo", true}, {"logprobs", 1}, {"max_tokens", 0}})->json();
