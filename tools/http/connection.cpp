@@ -395,8 +395,12 @@ void HttpConnection::stop() {
 void HttpConnection::check_time(Time now) {
   guarded([this, now] {
     if (is(State::closed)) return;
-    const bool is_behind = is(State::answering) && !is_answered_ && now - over_since_ > shared_.settings.unsent_time;
-    const bool is_stalled = unread() > 0 && now - progress_ > shared_.settings.stall_timeout;
+    const HttpSettings& settings = shared_.settings;
+    const bool is_made = is(State::answering) && !is_answered_;
+    const bool is_behind = is_made && now - over_since_ > settings.unsent_time;
+    const bool is_large = is_made && unread() > settings.answer_memory;
+    const bool is_stalled =
+        unread() > 0 && now - progress_ > (is_large ? settings.large_stall : settings.stall_timeout);
     if (is_behind || is_stalled) return drop("too slow");
     if (now > deadline_) return on_deadline();
     if (!is_full() || is_reading_) return;

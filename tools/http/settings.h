@@ -42,6 +42,7 @@ struct HttpSettings {
   std::chrono::milliseconds body_timeout{30'000};   // for each body_step
   std::chrono::milliseconds idle_timeout{75'000};   // between requests
   std::chrono::milliseconds stall_timeout{30'000};  // while the client takes none of the answer
+  std::chrono::milliseconds large_stall{1'000};     // the same of more than answer_memory, while it is still being made
   std::chrono::milliseconds drain{30'000};          // for running answers, once the server stops
 
   HttpLog log;  // empty: none

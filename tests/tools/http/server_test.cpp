@@ -729,6 +729,27 @@ TEST(HttpServer, AnswersThatNobodyReadsHaveBoundedMemory) {
   EXPECT_EQ(honest.read().body.size(), body.size());
 }
 
+// A stream that grows by much until it is behind for too long.
+TEST(HttpServer, AStalledReaderOfALargeStreamIsDroppedSoon) {
+  HttpSettings settings;
+  settings.answer_memory = 20'000'000;
+  settings.large_stall = 100ms;
+  TestServer server(settings);
+  HttpClient idle = server.connect(4096), honest = server.connect();
+  idle.send(http_get("/hold"));
+  const auto unread = server.held();
+  honest.send(http_get("/hold"));
+  const auto whole = server.held();
+  whole->send(200, "text/plain", std::string(10'000'000, 'x'));
+  unread->start("text/event-stream");
+  unread->write(std::string(15'000'000, 'x'));
+  std::this_thread::sleep_for(300ms);
+  EXPECT_FALSE(unread->gone());
+  unread->write(std::string(15'000'000, 'x'));
+  EXPECT_TRUE(becomes_true([&] { return unread->gone().load(); }, 5s));
+  EXPECT_EQ(honest.read().body.size(), 10'000'000u);
+}
+
 TEST(HttpServer, AStalledReaderIsDropped) {
   HttpSettings settings;
   settings.stall_timeout = 200ms;

@@ -224,6 +224,7 @@ const std::map<std::string, std::size_t>& values() {
       {"KB of a body", body_step >> 10},
       {"seconds for a body", in_seconds(http.body_timeout)},
       {"seconds for an answer", in_seconds(http.stall_timeout)},
+      {"seconds for a large answer", in_seconds(http.large_stall)},
       {"MB of answers", http.answer_memory >> 20},
       {"stop strings", BodyFields::most_short_texts},
       {"bytes of a stop string", BodyFields::longest_short_text},
