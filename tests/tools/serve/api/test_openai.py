@@ -121,12 +121,13 @@ class OpenAiTest(unittest.TestCase):
                 if stream:
                     deltas = [chunk.choices[0] for chunk in answer]
                     self.assertEqual(deltas[-1].finish_reason, 'tool_calls')
-                    call = next(delta.delta.tool_calls[0] for delta in deltas if delta.delta.tool_calls)
-                    self.assertEqual(call.index, 0)
+                    calls = [delta.delta.tool_calls[0] for delta in deltas if delta.delta.tool_calls]
+                    self.assertEqual({call.index for call in calls}, {0})
+                    arguments = ''.join(call.function.arguments for call in calls)
                 else:
                     self.assertEqual(answer.choices[0].finish_reason, 'tool_calls')
-                    call = answer.choices[0].message.tool_calls[0]
-                self.assertIn(json.loads(call.function.arguments)['city'], ('北京', '上海'))
+                    arguments = answer.choices[0].message.tool_calls[0].function.arguments
+                self.assertIn(json.loads(arguments)['city'], ('北京', '上海'))
         message = self.chat(tools=TOOLS, tool_choice='required', max_tokens=80).choices[0].message
         result = {'role': 'tool', 'tool_call_id': message.tool_calls[0].id, 'content': '晴'}
         again = self.chat(messages=[*QUESTION, message, result], tools=TOOLS)
