@@ -107,6 +107,7 @@ class Stream(Generic[Piece]):
 
     def _wait(self) -> bool:
         """Whether there is another piece, once that is known."""
+        self._text.model._check_process()  # no thread of a child frees the lock if one of the parent had it
         self._text.model._check_outside_of_steps()
         with self._lock:
             while not self._pieces and not self._text.ended:
@@ -204,9 +205,11 @@ class Text(c.Owner):
                 c.library.minimind_cancel(self.pointer)
 
     def release(self) -> None:
+        if self.model._process != os.getpid():
+            return
         with self.lock:
             pointer, self.pointer = self.pointer, ctypes.c_void_p()
-        if pointer and self.model._process == os.getpid():
+        if pointer:
             c.library.minimind_release(pointer)
 
     def __del__(self, is_finalizing: Callable[[], bool] = sys.is_finalizing) -> None:

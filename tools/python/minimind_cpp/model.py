@@ -193,8 +193,7 @@ class Model(c.Owner):
     @contextlib.contextmanager
     def _use(self) -> Iterator[ctypes.c_void_p]:
         """The handle, which is not freed meanwhile."""
-        if self._process != os.getpid():
-            raise RuntimeError("a Model cannot cross a fork; open it in the child, or start children with spawn")
+        self._check_process()
         with self._lock:
             if self._closed:
                 raise ValueError("the model is closed, expected an open one")
@@ -221,6 +220,10 @@ class Model(c.Owner):
     def _log_notes(self, facts: c.Facts) -> None:
         for note in facts.notes.decode("utf-8", "replace").splitlines():
             logger.info("%s", note)
+
+    def _check_process(self) -> None:
+        if self._process != os.getpid():
+            raise RuntimeError("a Model cannot cross a fork; open it in the child, or start children with spawn")
 
     def _check_outside_of_steps(self) -> None:
         """Raises RuntimeError in a logits_processor that would wait for the end of the step that it is part of."""
@@ -578,6 +581,7 @@ class Model(c.Owner):
             running = texts.value
 
     def _step(self, texts: Any = None) -> None:
+        self._check_outside_of_steps()
         may_call = self._calls if self in _calling_models else contextlib.nullcontext()
         with self._use() as model, may_call:
             self._check(c.library.minimind_step(model, texts))

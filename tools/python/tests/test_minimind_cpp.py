@@ -686,6 +686,38 @@ class Lifetime(unittest.TestCase):
         )
         self.assertEqual((done.stdout.split(), done.stderr), (["7", "True"], ""))
 
+    def test_a_fork_says_so_of_a_stream_that_a_thread_reads(self):
+        done = self.run_script(
+            "import os, signal, threading\n"
+            "is_called, may_end = threading.Event(), threading.Event()\n"
+            "def wait(ids, logits):\n    is_called.set()\n    may_end.wait()\n    return logits\n"
+            "stream = model.stream('a', SamplingParams(max_tokens=2, logits_processor=wait))\n"
+            "reader = threading.Thread(target=lambda: list(stream))\nreader.start()\nis_called.wait()\n"
+            "pid = os.fork()\n"
+            "if pid == 0:\n"
+            "    signal.alarm(20)\n"
+            "    try:\n        next(stream)\n"
+            "    except RuntimeError as error:\n        os._exit(7 if 'fork' in str(error) else 1)\n"
+            "    os._exit(1)\n"
+            "print(os.waitstatus_to_exitcode(os.waitpid(pid, 0)[1]))\nmay_end.set()\nreader.join()\n"
+        )
+        self.assertEqual((done.stdout.split(), done.stderr), (["7"], ""))
+
+    def test_a_processor_on_a_thread_of_the_library_does_not_wait_for_its_step(self):
+        done = self.run_script(
+            "import threading, time\n"
+            f"model = Model({str(DEMO)!r}, threads=2)\n"
+            "others = model.iterate_batch(['a', 'b', 'c'], SamplingParams(max_tokens=50))\n"
+            "next(others)\n"
+            "def use(ids, logits):\n"
+            "    if threading.current_thread() is threading.main_thread():\n        time.sleep(0.2)\n        return logits\n"
+            "    return next(others)\n"
+            "try:\n    model.generate_batch(['a'] * 4, SamplingParams(max_tokens=5, logits_processor=use))\n"
+            "except RuntimeError as error:\n    print(error)\n"
+        )
+        self.assertRegex(done.stdout, "^a logits_processor uses the model that calls it")
+        self.assertEqual(done.stderr, "")
+
     @unittest.skipIf("libtsan" in os.environ.get("LD_PRELOAD", ""), "the sanitizer ends forked children that start threads")
     def test_the_workers_of_a_forking_pool_open_models_of_their_own(self):
         done = self.run_script(
