@@ -107,8 +107,7 @@ class Stream(Generic[Piece]):
 
     def _wait(self) -> bool:
         """Whether there is another piece, once that is known."""
-        self._text.model._check_process()  # no thread of a child frees the lock if one of the parent had it
-        self._text.model._check_outside_of_steps()
+        self._text.model._check_may_wait()
         with self._lock:
             while not self._pieces and not self._text.ended:
                 if self._text.polled:  # the first poll starts it

@@ -225,8 +225,9 @@ class Model(c.Owner):
         if self._process != os.getpid():
             raise RuntimeError("a Model cannot cross a fork; open it in the child, or start children with spawn")
 
-    def _check_outside_of_steps(self) -> None:
-        """Raises RuntimeError in a logits_processor that would wait for the end of the step that it is part of."""
+    def _check_may_wait(self) -> None:
+        """Raises RuntimeError where a step would not end: in a forked child, and in a logits_processor that is part of it."""
+        self._check_process()
         model = getattr(calling, "model", None)
         if model is not None and model() is self:
             raise RuntimeError("a logits_processor uses the model that calls it, expected another model or a later call")
@@ -454,7 +455,7 @@ class Model(c.Owner):
 
     def _compute(self, call: Callable[..., int]) -> None:
         """Calls call(model, proceed, data) on another thread, so that this one can be interrupted by Ctrl-C."""
-        self._check_outside_of_steps()
+        self._check_may_wait()
         stop = ctypes.c_int(0)
         failures: List[BaseException] = []
 
@@ -531,7 +532,7 @@ class Model(c.Owner):
     ) -> Text:  # fmt: skip
         if params.logprobs is not None and params.logprobs > self.vocab_size:
             raise ValueError(f"logprobs is {params.logprobs}, expected at most the vocabulary's {self.vocab_size}")
-        self._check_outside_of_steps()
+        self._check_may_wait()
         request = params._request(seed % 2**64)
         request.ids, request.id_count = pointer(ids, ctypes.c_int32), len(ids)
         request.chat = rendered is not None
@@ -581,22 +582,28 @@ class Model(c.Owner):
             running = texts.value
 
     def _step(self, texts: Any = None) -> None:
-        self._check_outside_of_steps()
-        may_call = self._calls if self in _calling_models else contextlib.nullcontext()
-        with self._use() as model, may_call:
-            self._check(c.library.minimind_step(model, texts))
+        self._check_may_wait()
+        may_call = self in _calling_models
+        with self._calls if may_call else contextlib.nullcontext():
+            if may_call and _is_ending and threading.current_thread() is not threading.main_thread():
+                raise SystemExit  # ends the thread, which others may wait for, without a message
+            with self._use() as model:
+                self._check(c.library.minimind_step(model, texts))
 
 
 # Those that have had a logits_processor.
 _calling_models: "weakref.WeakSet[Model]" = weakref.WeakSet()
+_is_ending = False
 
 
 @atexit.register
-def _hold_steps() -> None:
-    """Lets no thread start another step that may call Python: it would crash once the interpreter has ended."""
+def _end_steps() -> None:
+    """Lets no other thread start a step that may call Python: it would crash once the interpreter has ended."""
+    global _is_ending
+    _is_ending = True
     for model in list(_calling_models):
-        if model._process == os.getpid():
-            model._calls.acquire(timeout=2)  # of a function that takes longer
+        if model._process == os.getpid() and model._calls.acquire(timeout=2):  # of a function that takes longer
+            model._calls.release()
 
 
 def _has_ended(text: Text) -> bool:

@@ -772,6 +772,22 @@ class Lifetime(unittest.TestCase):
                     done = self.run_script(f"{script}time.sleep({seconds})")
                     self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "", ""))
 
+    def test_a_function_of_atexit_may_wait_for_a_thread_that_uses_a_model(self):
+        done = subprocess.run(
+            [sys.executable, "-c",
+             "import atexit, threading\n"
+             "atexit.register(lambda: (ending.set(), worker.join(20), print(worker.is_alive())))\n"
+             "from minimind_cpp import Model, SamplingParams\n"
+             "ending, is_called = threading.Event(), threading.Event()\n"
+             "def call(ids, logits):\n    is_called.set()\n    return logits\n"
+             "def use():\n"
+             "    while not ending.is_set(): model.generate('a', SamplingParams(max_tokens=50, logits_processor=call))\n"
+             f"model = Model({str(DEMO)!r})\n"
+             "worker = threading.Thread(target=use, daemon=True)\nworker.start()\nis_called.wait()\n"],
+            capture_output=True, text=True, timeout=60,
+        )  # fmt: skip
+        self.assertEqual((done.returncode, done.stdout, done.stderr), (0, "False\n", ""))
+
     def test_nothing_is_printed(self):
         for script in (
             "model.generate('a', short)",
