@@ -124,7 +124,8 @@ class Stream(Generic[Piece]):
         """The whole text. Raises ValueError before its end."""
         if not self._text.ended:
             raise ValueError("the text has not ended, expected a stream that was read to its end")
-        return self._text.completion()
+        with self._lock:  # another thread may be adding its last piece
+            return self._text.completion()
 
 
 class Text(c.Owner):

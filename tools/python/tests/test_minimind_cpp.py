@@ -227,6 +227,25 @@ class Demo(unittest.TestCase):
         self.assertEqual(sorted("".join(pieces)), sorted(stream.completion.text))
         self.assertEqual(len(stream.completion.ids), 300)
 
+    def test_the_completion_of_a_shared_stream_has_its_last_piece(self):
+        stream, is_last = self.model.stream(Chat(MESSAGES), SamplingParams(max_tokens=3, ignore_eos=True)), threading.Event()
+        reader = stream._text.reader
+
+        class SlowReader:
+            def push(self, piece, last):
+                if last:
+                    is_last.set()
+                    time.sleep(0.2)
+                return reader.push(piece, last)
+
+        stream._text.reader, deltas = SlowReader(), []
+        thread = threading.Thread(target=lambda: deltas.extend(stream))
+        thread.start()
+        is_last.wait()
+        content = stream.completion.message["content"]
+        thread.join()
+        self.assertEqual(content, "".join(delta.get("content", "") for delta in deltas))
+
     def test_a_read_that_is_cancelled_loses_no_piece(self):
         async def read(stream):
             pieces = []
