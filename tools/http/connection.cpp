@@ -294,12 +294,12 @@ void HttpConnection::append(std::string_view bytes) {
   // Half of it: each byte is moved once.
   if (out_at_ > std::max(largest_read_ahead, out_.size() / 2)) out_.erase(0, std::exchange(out_at_, 0));
   out_ += bytes;
-  count_unread();
+  shared_.unread_bytes += bytes.size();
+  note_unread();
   if (shared_.unread_bytes > shared_.settings.answer_memory) shared_.on_crowded(*this);
 }
 
-void HttpConnection::count_unread() {
-  shared_.unread_bytes += unread() - std::exchange(counted_unread_, unread());
+void HttpConnection::note_unread() {
   if (unread() <= shared_.settings.unsent) {
     over_since_ = Time::max();
   } else if (over_since_ == Time::max()) {
@@ -315,7 +315,8 @@ void HttpConnection::flush() {
     if (count < 0) return drop("disconnected");
     out_at_ += static_cast<std::size_t>(count);
     progress_ = Clock::now();
-    count_unread();
+    shared_.unread_bytes -= static_cast<std::size_t>(count);
+    note_unread();
   }
   if (is(State::closed)) return;
   out_.clear();
@@ -442,7 +443,7 @@ void HttpConnection::close() {
   if (answer_) answer_->set_gone();
   state_ = State::closed;
   shared_.body_bytes -= std::exchange(counted_body_, 0);
-  shared_.unread_bytes -= std::exchange(counted_unread_, 0);
+  shared_.unread_bytes -= unread();
   boost::system::error_code ignored;
   descriptor_.close(ignored);
   shared_.on_close(*this);

@@ -32,7 +32,7 @@ struct HttpShared {
   std::function<void(HttpConnection&)> on_crowded;  // unread_bytes are too many; the connection has added to them
   bool stopping = false;
   std::size_t body_bytes = 0;    // of all bodies that are being received
-  std::size_t unread_bytes = 0;  // of all answers
+  std::size_t unread_bytes = 0;  // of all connections
   std::vector<char> scratch = std::vector<char>(std::size_t{64} << 10);
 };
 
@@ -87,7 +87,7 @@ class HttpConnection final : public HttpAnswered, public std::enable_shared_from
   void send_pieces(const HttpAnswerBuffer::Taken& taken);
   void on_abandoned();
   void append(std::string_view bytes);
-  void count_unread();
+  void note_unread();
   void flush();
   void finish_answer();
   void begin_request();
@@ -120,7 +120,6 @@ class HttpConnection final : public HttpAnswered, public std::enable_shared_from
 
   std::string out_;  // to be sent, from out_at_ on
   std::size_t out_at_ = 0;
-  std::size_t counted_unread_ = 0;  // bytes of out_ in HttpShared::unread_bytes
 
   std::shared_ptr<HttpAnswerBuffer> answer_;
   std::chrono::system_clock::time_point began_;
