@@ -298,7 +298,7 @@ void require_no_suffix(const BodyFields& body) {
   body.fail("suffix", "none, because the model continues texts and cannot fill in their middle");
 }
 
-void require_no_other_sampling(const BodyFields& body) {
+void require_no_other_sampling(const BodyFields& body, Dialect dialect) {
   // A name that the table of parameters has by now was read with them.
   const auto is_read = [](std::string_view name) {
     return std::ranges::count(generation_parameters, name, &GenerationParameter::name) > 0;
@@ -311,8 +311,9 @@ void require_no_other_sampling(const BodyFields& body) {
   for (const char* const name : {"use_beam_search", "include_stop_str_in_output", "early_stopping"}) {
     body.require(name, false);
   }
-  for (const char* const name : {"skip_special_tokens", "detokenize", "penalize_newline", "include_reasoning",
-                                 "separate_reasoning", "stream_reasoning"}) {
+  if (dialect != Dialect::sglang) body.require("skip_special_tokens", true);
+  for (const char* const name :
+       {"detokenize", "penalize_newline", "include_reasoning", "separate_reasoning", "stream_reasoning"}) {
     body.require(name, true);
   }
   for (const char* const name : {"bad_words", "documents", "logits_processors"}) body.require(name, ChatJson::array());
@@ -362,7 +363,7 @@ Request read_request(const ChatJson& object, bool chat, const RequestDefaults& d
   }
   read_parameters(body, request);
   read_ends(body, Dialect::openai, request);
-  require_no_other_sampling(body);
+  require_no_other_sampling(body, Dialect::openai);
   read_prompt_facts(body, request, defaults);
   chat ? read_chat(body, request, defaults) : read_completion(body, request, defaults);
   TextConstraint constraint = read_constraint(body, chat, {std::move(request.grammar), request.grammar_param});

@@ -110,8 +110,8 @@ void read_ends(const BodyFields& body, Dialect dialect, Request& request);
 void take_message_hints(const ChatJson& messages, std::vector<std::string>& hints);
 // Checks that a text is not to be put before another one.
 void require_no_suffix(const BodyFields& body);
-// Checks that steps of sampling which there are not here are off.
-void require_no_other_sampling(const BodyFields& body);
+// Checks that steps of sampling which there are not here are off. Special tokens may be part of SGLang's texts alone.
+void require_no_other_sampling(const BodyFields& body, Dialect dialect);
 
 // Reads the body of a chat completion or a completion. It may have what OpenAI's API has and changes the text or its
 // form: model, messages or prompt, max_tokens, max_completion_tokens, temperature, top_p, stop, seed, presence_penalty,

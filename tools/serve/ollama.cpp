@@ -46,7 +46,7 @@ void read_options(const ChatJson& object, std::size_t positions, Request& reques
   BodyFields fields(object, "options");
   fields.read_parameters(request, Dialect::ollama);
   read_context(fields, positions, request);
-  require_no_other_sampling(fields);
+  require_no_other_sampling(fields, Dialect::ollama);
   // Of the machine, or without effect here: prompts are never cut, and mirostat is off.
   fields.take_hints(
       {"num_keep", "num_batch", "num_gpu", "main_gpu", "num_thread", "numa", "use_mmap", "use_mlock", "low_vram",

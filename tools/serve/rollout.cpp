@@ -60,20 +60,18 @@ void read_prompts(const BodyFields& body, RolloutRequest& request) {
 }
 
 void read_sampling_params(const ChatJson& object, RolloutRequest& request) {
-  request.with_special_tokens = !BodyFields(object, "sampling_params").flag("skip_special_tokens").value_or(true);
-  ChatJson others = object;
-  others.erase("skip_special_tokens");  // which require_no_other_sampling() has to be true, as other APIs do
-  BodyFields fields(others, "sampling_params");
+  BodyFields fields(object, "sampling_params");
   request.texts.sampling = sampling_off();
   // Only a null of SGLang's length says something: that there is no limit.
-  request.texts.max_tokens = others.contains("max_new_tokens") ? largest_whole : 128;
+  request.texts.max_tokens = object.contains("max_new_tokens") ? largest_whole : 128;
   fields.read_parameters(request.texts, Dialect::sglang);
   request.texts.n = request.texts.best_of = fields.whole("n", 1, 1024).value_or(1);
   TextConstraint constraint = read_sglang_constraint(fields);
   request.texts.grammar = std::move(constraint.grammar);
   request.texts.grammar_param = std::move(constraint.field);
   read_ends(fields, Dialect::sglang, request.texts);
-  require_no_other_sampling(fields);
+  require_no_other_sampling(fields, Dialect::sglang);
+  request.with_special_tokens = !fields.flag("skip_special_tokens").value_or(true);
   request.with_ends = fields.flag("no_stop_trim").value_or(false);
   fields.reject_the_rest();
 }
@@ -139,12 +137,15 @@ class Rollout {
       jobs.push_back({
           .task = std::make_shared<const TextTask>(std::move(task)),
           .gone = &rollout->answer_->gone(),
-          .on_text = [rollout, index](std::string_view piece,
-                                      const Generation& generation) { rollout->on_text(index, piece, generation); },
+          .on_text = {},
           .on_end = [rollout, index](
                         Generated generated,
                         const std::exception_ptr& error) { rollout->on_end(index, std::move(generated), error); },
       });
+      if (!rollout->request_.texts.stream) continue;
+      jobs.back().on_text = [rollout, index](std::string_view piece, const Generation& generation) {
+        rollout->on_text(index, piece, generation);
+      };
     }
     engine.submit(std::move(jobs));
   }
@@ -198,7 +199,6 @@ class Rollout {
   }
 
   void on_text(std::size_t index, std::string_view piece, const Generation& generation) {
-    if (!request_.texts.stream) return;
     const std::lock_guard lock(mutex_);
     if (failed_) return;
     Text& text = texts_[index];
