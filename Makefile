@@ -96,7 +96,8 @@ SYSTEM_HEADERS += $(if $(PORTABLE),-DMINIMIND_WITHOUT_FUTEX -DMINIMIND_WITHOUT_L
 SYSTEM_HEADERS += $(if $(BY_ZIG),-DBOOST_ASIO_HAS_STD_INVOKE_RESULT)
 CPPFLAGS := -I. $(SYSTEM_HEADERS) $(SYSROOT:%=-isystem %/include) -MMD -MP $(STATED) -DMINIMIND_SOURCE_DIR='"$(CURDIR)"'
 # The system's libraries may be of a later compiler than this one, whose C++ library they find when the program starts.
-LDLIBS := $(SYSROOT:%=-L%/lib) $(if $(STATIC),,-Wl,--allow-shlib-undefined) $(if $(STATIC)$(SYSROOT),,-lfmt) -lutf8proc -lz $(if $(filter windows,$(SYSTEM)),-lws2_32 -lmswsock)
+LDLIBS = $(SYSROOT:%=-L%/lib) $(if $(STATIC),,-Wl,--allow-shlib-undefined) $(if $(STATIC)$(SYSROOT),,-lfmt) \
+	$(if $(OLD_GLIBC),-l:libutf8proc.a -l:libz.a,-lutf8proc -lz) $(if $(filter windows,$(SYSTEM)),-lws2_32 -lmswsock)
 # The list of addresses that a program at a random place has to change takes a fortieth of a small one if it is not packed.
 PACK_ADDRESSES := -Wl,-z,pack-relative-relocs
 # The handler of exceptions that nobody catches has no names in a static program: their demangler is larger than the tokenizer.
@@ -191,7 +192,7 @@ help:
 	@echo 'make deb              install debhelper if it is missing, and build a package of Debian, build/deb/*.deb'
 	@echo 'make test-deb         as root: the same, and install, upgrade and remove it in a new Debian 12 under build/deb-root'
 	@echo 'make wheel            build the package for Python, build/wheel/*.whl'
-	@echo 'make wheels           the same, and those for $(WHEEL_TARGETS)'
+	@echo 'make wheels           those for $(WHEEL_TARGETS)'
 	@echo 'make sdist            the sources of the package and of all libraries, build/sdist/*.tar.gz: pip needs a compiler and make for them'
 	@echo 'make test-wheels      the same, and check them; that of 64-bit ARM runs under emulation'
 	@echo 'make test-python      build the wheel, install it under build/ and test it'
@@ -230,15 +231,20 @@ minimind: $(BUILT_PROGRAM)
 	$(QUIET)install -m 755 $< $@
 
 # The C interface, with the name that programs which are linked to it ask for. Of Windows' room, only the start of programs calls main.
+# That of STATIC=1 loads on Linux of the last ten years: it has the C++ library within it, and asks for old functions of the C library.
 SHARED_linux = -Wl,-soname,$(notdir $@) -Wl,--version-script=runtime/api/exported.map -Wl,--defsym=__cxa_atexit=ignore_exit_handler \
-	$(if $(STATIC),-s -Wl$(comma)--gc-sections)
+	$(if $(STATIC),-s -Wl$(comma)--gc-sections -static-libstdc++ -Wl$(comma)--no-as-needed -l:libpthread.so.0)
+OLD_GLIBC := $(if $(STATIC),$(if $(filter linux,$(SYSTEM)),$(BUILD)/old_glibc.o))
 SHARED_windows = $(STATIC_windows) $(BUILD)/exported.def -Wl,--defsym=main=abort -Wl,--wrap=atexit,--defsym=__wrap_atexit=ignore_exit_handler
 SHARED_macos = $(PROGRAM_macos) -Wl,-install_name,@rpath/$(notdir $@)
 $(BUILD)/exported.def: runtime/api/minimind.h
 	@{ echo EXPORTS; sed -n 's/^MINIMIND_API .*\(minimind_[a-z_]*\)(.*/\1/p' $<; } > $@
+$(BUILD)/old_glibc.o: tools/other_systems/old_glibc.c $(COMPILER)
+	@echo 'CC $(basename $<)'
+	$(QUIET)$(CXX) -x c $(CPPFLAGS) -D_GNU_SOURCE $(filter-out -std=% -flto%,$(CXXFLAGS)) $(WERROR) $(OPTIMIZE) -fno-builtin -c $< -o $@
 lib: $(LIBRARY)
 $(LIBRARY): $(filter $(BUILD)/weights/% $(BUILD)/runtime/% $(BUILD)/tools/$(SYSTEM).o,$(OBJECTS)) \
-	$(if $(filter windows,$(SYSTEM)),$(BUILD)/exported.def,runtime/api/exported.map)
+	$(if $(filter windows,$(SYSTEM)),$(BUILD)/exported.def,runtime/api/exported.map) $(OLD_GLIBC)
 	@echo 'LINK $@'
 	$(QUIET)$(CXX) $(CXXFLAGS) $(LDFLAGS) $(HARDENED_LINK) -shared $(SHARED_$(SYSTEM)) $(filter %.o,$(in_link_order)) $(LDLIBS) -o $@
 	$(if $(filter linux,$(SYSTEM)),@ln -sfn $(notdir $@) $(@D)/libminimind.so)
@@ -550,8 +556,8 @@ licences: FORCE
 	@mkdir -p $(BUILD)
 	@tools/licences.sh $(VERSION) $(BUILD_PACKAGES) > $(BUILD)/LICENSES.txt
 
-# The package for Python with the libraries that it needs, for systems with the C library of this one or a later one. For others
-# than this machine's, `make wheels` has it made of the programs that `make release` writes, and of libraries like them.
+# The package for Python with the libraries that it needs, for systems with the C library of this one or a later one. Those for all
+# systems, `make wheels` has made of the programs that `make release` writes, and of libraries like them.
 WHEEL := build/wheel
 WHEEL_VENV := build/wheel-venv
 define create_packaging_venv
@@ -570,8 +576,9 @@ endif
 	@ls $(WHEEL)/*.whl
 
 # Android's Python cannot load a library that is made with musl, and its own C library cannot be had from Debian or PyPI.
-WHEEL_TARGETS := linux-aarch64 windows-x86_64 macos-aarch64 macos-x86_64
-wheels: wheel
+WHEEL_TARGETS := linux-x86_64 linux-aarch64 windows-x86_64 macos-aarch64 macos-x86_64
+wheels:
+	rm -rf $(WHEEL) && mkdir -p $(WHEEL)
 	+@$(MAKE) --no-print-directory release RELEASE_TARGETS='$(WHEEL_TARGETS)' RELEASE_GOALS=wheel
 	cp $(WHEEL_TARGETS:%=build/for/%/wheel/*.whl) $(WHEEL)
 	@ls -l $(WHEEL)/*.whl

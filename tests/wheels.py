@@ -1,7 +1,7 @@
 #!/usr/bin/env python3
 """wheels.py FOLDER: checks the packages for Python that `make wheels` wrote there: their names and contents, that pip takes them for
-their systems, and that auditwheel finds what their names say. That of 64-bit ARM is installed into a new environment of Debian's
-Python, which runs under qemu-user. What those of Windows and macOS have is run and checked by windows.py and macos.py.
+their systems, and that auditwheel finds what their names say. Those of Linux are installed into new environments, of this Python and, for
+64-bit ARM, of Debian's, which runs under qemu-user. What those of Windows and macOS have is run and checked by windows.py and macos.py.
 """
 
 import base64
@@ -23,8 +23,8 @@ TOOLS = ROOT / 'build/wheel-venv/bin'
 ARM64 = ROOT / 'build/for/python-arm64'
 # Of each system: sys.platform, its library, its program, and how both begin, with the processor.
 SYSTEMS = {
-    r'manylinux_2_\d+_x86_64': ('linux', 'libminimind.so.1', 'minimind', rb'\x7fELF.{14}\x3e\0'),
-    r'manylinux_2_\d+_aarch64': ('linux', 'libminimind.so.1', 'minimind', rb'\x7fELF.{14}\xb7\0'),
+    r'manylinux2014_x86_64\.manylinux_2_17_x86_64': ('linux', 'libminimind.so.1', 'minimind', rb'\x7fELF.{14}\x3e\0'),
+    r'manylinux2014_aarch64\.manylinux_2_17_aarch64': ('linux', 'libminimind.so.1', 'minimind', rb'\x7fELF.{14}\xb7\0'),
     r'win_amd64': ('win32', 'libminimind-1.dll', 'minimind.exe', rb'MZ.*PE\0\0\x64\x86'),
     r'macosx_11_0_arm64': ('darwin', 'libminimind.1.dylib', 'minimind', rb'\xcf\xfa\xed\xfe\x0c\0\0\x01'),
     r'macosx_11_0_x86_64': ('darwin', 'libminimind.1.dylib', 'minimind', rb'\xcf\xfa\xed\xfe\x07\0\0\x01'),
@@ -77,7 +77,8 @@ class WheelsTest(unittest.TestCase):
                 self.assertTrue(archive.getinfo(f'minimind_cpp/{program}').external_attr >> 16 & 0o100)
                 self.assertIn('minimind_cpp/weights/demo/model.pth', names)
                 [about] = [archive.read(name).decode() for name in names if name.endswith('.dist-info/WHEEL')]
-                self.assertEqual(re.findall(r'^Tag: (.*)$', about, re.MULTILINE), [f'py3-none-{platform}'])
+                tags = [f'py3-none-{tag}' for tag in platform.split('.')]
+                self.assertCountEqual(re.findall(r'^Tag: (.*)$', about, re.MULTILINE), tags)
                 self.assertIn('Root-Is-Purelib: false', about)
 
     def test_its_record_has_each_file(self):
@@ -95,7 +96,7 @@ class WheelsTest(unittest.TestCase):
 
     def test_pip_installs_it_and_python_finds_its_library(self):
         for platform, wheel, (system, library, _, _) in self.each_wheel():
-            later = re.sub('macosx_11_0', 'macosx_14_0', platform)
+            later = re.sub('macosx_11_0', 'macosx_14_0', platform.partition('.')[0])
             target = self.folder / platform
             output_of(TOOLS / 'pip', 'install', '-q', '--no-deps', '--no-compile', '--only-binary=:all:', '--platform', later,
                       '--target', target, wheel)
@@ -107,23 +108,34 @@ class WheelsTest(unittest.TestCase):
     def test_auditwheel_finds_what_the_name_says(self):
         for platform, wheel, (system, *_) in self.each_wheel():
             if system == 'linux':
-                self.assertIn(f'"{platform}"', ' '.join(output_of(TOOLS / 'auditwheel', 'show', wheel).split()))
+                self.assertIn(f'"{platform.partition(".")[2]}"', ' '.join(output_of(TOOLS / 'auditwheel', 'show', wheel).split()))
 
-    def test_64_bit_arm_writes_the_poem_in_a_new_environment(self):
-        [wheel] = [wheel for name, wheel in self.wheels.items() if name.endswith('aarch64')]
-        root, environment = ARM64 / 'root', self.folder / 'environment'
-        subprocess.run([ROOT / 'tests/python_arm64.sh', ARM64, TOOLS / 'pip'], check=True)
-        emulated = ['qemu-aarch64', '-L', root]
-        output_of(*emulated, *root.glob('usr/bin/python3.[0-9]*[0-9]'), '-m', 'venv', '--without-pip', environment)
-        python, [pip] = environment / 'bin/python', root.glob('usr/share/python-wheels/pip-*.whl')
-        output_of(*emulated, python, '-m', 'pip', 'install', '-q', '--no-index', '--find-links', ARM64 / 'wheels', wheel,
-                  env={**os.environ, 'PYTHONPATH': str(pip)})
+    def assert_writes_the_poem(self, machine, environment, run=()):
         arguments = ['generate', '-q', '--greedy', '-n', '16', '-p', '床前明月光，']
-        self.assertEqual(output_of(*emulated, python, '-c', WRITE_POEM), 'aarch64 ' + output_of(ROOT / 'minimind', *arguments))
+        poem = output_of(ROOT / 'minimind', *arguments)
+        self.assertEqual(output_of(*run, environment / 'bin/python', '-c', WRITE_POEM), f'{machine} {poem}')
         # The poet within the program has the weights of the file that `make release` writes.
         [program] = environment.glob('lib/python3*/site-packages/minimind_cpp/minimind')
         within = output_of(ROOT / 'minimind', *arguments, '-m', ROOT / 'build/for/minimind-poet.gguf')
-        self.assertEqual(output_of('qemu-aarch64', program, *arguments), within)
+        self.assertEqual(output_of(*run[:1], program, *arguments), within)
+
+    def test_x86_64_writes_the_poem_in_a_new_environment(self):
+        [wheel] = [wheel for name, wheel in self.wheels.items() if name.startswith('manylinux') and name.endswith('x86_64')]
+        environment = self.folder / 'environment'
+        output_of(sys.executable, '-m', 'venv', environment)
+        output_of(environment / 'bin/pip', 'install', '-q', wheel)
+        self.assert_writes_the_poem('x86_64', environment)
+
+    def test_64_bit_arm_writes_the_poem_in_a_new_environment(self):
+        [wheel] = [wheel for name, wheel in self.wheels.items() if name.endswith('aarch64')]
+        root, environment = ARM64 / 'root', self.folder / 'environment-arm64'
+        subprocess.run([ROOT / 'tests/python_arm64.sh', ARM64, TOOLS / 'pip'], check=True)
+        emulated = ['qemu-aarch64', '-L', root]
+        output_of(*emulated, *root.glob('usr/bin/python3.[0-9]*[0-9]'), '-m', 'venv', '--without-pip', environment)
+        [pip] = root.glob('usr/share/python-wheels/pip-*.whl')
+        output_of(*emulated, environment / 'bin/python', '-m', 'pip', 'install', '-q', '--no-index', '--find-links', ARM64 / 'wheels',
+                  wheel, env={**os.environ, 'PYTHONPATH': str(pip)})
+        self.assert_writes_the_poem('aarch64', environment, emulated)
 
 
 if __name__ == '__main__':
