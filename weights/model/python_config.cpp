@@ -269,7 +269,8 @@ void add_activation(std::span<const Statement> model, const PythonFile& file, Se
 }
 
 // Hugging Face's name of a setting.
-std::string usual_name(const std::string& name) {
+std::string usual_name(const std::string& name, bool lm_config) {
+  if (lm_config && name == "max_seq_len") return "max_position_embeddings";
   const auto parameter = std::find_if(hyper_parameters.begin(), hyper_parameters.end(),
                                       [&](const HyperParameter& one) { return name == one.other_name; });
   return parameter == hyper_parameters.end() ? name : std::string(parameter->name);
@@ -310,6 +311,7 @@ bool fits(Family family, const Settings& settings, const CanonicalTensors& canon
     const bool known = found != settings.end() && found->second.json && found->second.json->is_number_integer();
     return known ? found->second.json->get<std::int64_t>() : 0;
   };
+  if (heads("n_heads") == 0 || heads("n_kv_heads") == 0) return false;  // unknown: not guessed
   const auto q_rows = static_cast<double>(rows_of(canonical, "self_attn.q_proj.weight"));
   const auto k_rows = static_cast<double>(rows_of(canonical, "self_attn.k_proj.weight"));
   return q_rows * static_cast<double>(heads("n_kv_heads")) == k_rows * static_cast<double>(heads("n_heads"));
@@ -350,7 +352,7 @@ std::optional<PythonConfig> read_python_config(const PythonTree& tree, const Can
     if (!is_setting(name)) continue;
     if (value.json) {
       json[name] = *value.json;
-      places[usual_name(name)] = value.place;
+      places[usual_name(name, lm_config)] = value.place;
     } else {
       result.not_read.push_back(fmt::format("{} ({})", name, value.place));
     }
@@ -386,11 +388,13 @@ std::vector<std::string> trainers_of(std::string_view checkpoint_name) {
 }
 
 void add_missing(StatedConfig& stated, const StatedConfig& other) {
-  const auto add = [&](std::string_view name, auto member) {
-    if (stated.*member || !(other.*member)) return;
+  const auto take = [&](std::string_view name, auto member) {
     stated.*member = other.*member;
     const auto place = other.places.find(name);
     stated.places.insert_or_assign(std::string(name), place == other.places.end() ? other.source : place->second);
+  };
+  const auto add = [&](std::string_view name, auto member) {
+    if (!(stated.*member) && other.*member) take(name, member);
   };
   const bool no_size = !stated.intermediate_size && !stated.intermediate_size_is_null;
   for (const HyperParameter& parameter : hyper_parameters) {
@@ -407,11 +411,7 @@ void add_missing(StatedConfig& stated, const StatedConfig& other) {
   add("is_causal", &StatedConfig::is_causal);
   if (!stated.inference_rope_scaling) add("rope_scaling", &StatedConfig::rope_scaling);
   add("inference_rope_scaling", &StatedConfig::inference_rope_scaling);
-  if (stated.eos_token_id.empty() && !other.eos_token_id.empty()) {
-    stated.eos_token_id = other.eos_token_id;
-    const auto place = other.places.find("eos_token_id");
-    stated.places.insert_or_assign("eos_token_id", place == other.places.end() ? other.source : place->second);
-  }
+  if (stated.eos_token_id.empty() && !other.eos_token_id.empty()) take("eos_token_id", &StatedConfig::eos_token_id);
 }
 
 }  // namespace minimind

@@ -40,7 +40,7 @@ class Reader {
   void begin_line() {
     std::size_t indent = 0;
     for (; next() == ' ' || next() == '\t' || next() == '\f'; ++at_)
-      indent = next() == '\t' ? indent / 8 * 8 + 8 : indent + 1;
+      indent = next() == '\t' ? indent / 8 * 8 + 8 : next() == '\f' ? 0 : indent + 1;
     if (statement_.tokens.empty()) statement_.indent = indent;
   }
 
@@ -59,8 +59,9 @@ class Reader {
         end_statement();
         return true;
       }
-      if (c == '\\' && next(1) == '\n') {
-        ++at_;
+      const std::size_t end_of_line = next(1) == '\r' ? 2 : 1;
+      if (c == '\\' && next(end_of_line) == '\n') {
+        at_ += end_of_line;
         ++line_;
       } else if (c == ';' && open_brackets_ == 0) {
         const std::size_t indent = statement_.indent;
@@ -102,7 +103,7 @@ class Reader {
     for (;; ++at_) {
       const char c = next();
       const bool exponent_sign =
-          (c == '+' || c == '-') && !hexadecimal && at_ > begin && (text_[at_ - 1] == 'e' || text_[at_ - 1] == 'E');
+          (c == '+' || c == '-') && !hexadecimal && (text_[at_ - 1] == 'e' || text_[at_ - 1] == 'E');
       if (!is_digit(c) && !starts_name(c) && c != '.' && !exponent_sign) break;
     }
     add(Token::Kind::number, std::string(text_.substr(begin, at_ - begin)), line_);
@@ -199,10 +200,22 @@ class Evaluator {
 
   static bool whole(const Json& value) { return value.is_number_integer() || value.is_boolean(); }
 
+  // Python has an exception or no such number, and JSON cannot state it.
+  static Json real(double value) {
+    if (!std::isfinite(value)) throw NotEvaluated();
+    return value;
+  }
+
   static Json integer(double value) {
     // Beyond 2^53 a double is not exact, and no setting is that large.
     if (!(std::fabs(value) <= 9007199254740992.0)) throw NotEvaluated();
     return static_cast<std::int64_t>(value);
+  }
+
+  // True is 1.
+  static bool equal(const Json& a, const Json& b) {
+    const auto numeric = [](const Json& value) { return value.is_number() || value.is_boolean(); };
+    return numeric(a) && numeric(b) ? number(a) == number(b) : a == b;
   }
 
   Json conditional() {
@@ -250,8 +263,8 @@ class Evaluator {
       expect("None");
       return value.is_null() != negated;
     }
-    if (take("==")) return value == sum();
-    if (take("!=")) return value != sum();
+    if (take("==")) return equal(value, sum());
+    if (take("!=")) return !equal(value, sum());
     if (take("<")) return number(value) < number(sum());
     if (take(">")) return number(value) > number(sum());
     if (take("<=")) return number(value) <= number(sum());
@@ -278,7 +291,7 @@ class Evaluator {
       if (take("*")) {
         value = arithmetic(value, factor(), [](double a, double b) { return a * b; });
       } else if (take("/")) {
-        value = number(value) / divisor(factor());
+        value = real(number(value) / divisor(factor()));
       } else if (take("//")) {
         value = arithmetic(value, factor(), [](double a, double b) { return std::floor(a / divisor(b)); });
       } else if (take("%")) {
@@ -299,23 +312,23 @@ class Evaluator {
   template <class Operation>
   static Json arithmetic(const Json& a, const Json& b, Operation operation) {
     const double result = operation(number(a), number(b));
-    return whole(a) && whole(b) ? integer(result) : Json(result);
+    return whole(a) && whole(b) ? integer(result) : real(result);
   }
 
   Json factor() {
     if (++level_ > most_levels) throw NotEvaluated();
     Json value;
-    if (take("-")) {
+    const bool negative = take("-");
+    if (negative || take("+")) {
       const Json operand = factor();
-      value = whole(operand) ? integer(-number(operand)) : Json(-number(operand));
-    } else if (take("+")) {
-      value = factor();
+      const double signed_number = negative ? -number(operand) : number(operand);
+      value = whole(operand) ? integer(signed_number) : Json(signed_number);
     } else {
       value = primary();
       if (take("**")) {
         const Json exponent = factor();
         const double result = std::pow(number(value), number(exponent));
-        value = whole(value) && whole(exponent) && number(exponent) >= 0 ? integer(result) : Json(result);
+        value = whole(value) && whole(exponent) && number(exponent) >= 0 ? integer(result) : real(result);
       }
     }
     --level_;
