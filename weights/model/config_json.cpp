@@ -142,14 +142,13 @@ StatedConfig parse_config_json(const std::string& text, const std::string& sourc
   check_not_mistaken(text, text.size(), source);
   const Json object = parse_json_object(text, source);
   const JsonFields fields(object, source, "");
-  const auto is_null = [&](const char* key) { return object.contains(key) && object[key].is_null(); };
   StatedConfig stated;
   stated.source = source;
   stated.model_type = fields.text("model_type");
   const bool minimind = !stated.model_type || *stated.model_type == "minimind";
   for (const HyperParameter& parameter : hyper_parameters) read_hyper_parameter(fields, parameter, stated);
   stated.intermediate_size_is_null =
-      !stated.intermediate_size && (is_null("intermediate_size") || is_null("hidden_dim"));
+      !stated.intermediate_size && (object.contains("intermediate_size") || object.contains("hidden_dim"));
   stated.multiple_of = fields.whole("multiple_of", 0, largest_size).value_or(64);
   if (stated.multiple_of == 0) fields.fail("multiple_of", "at least 1");
   stated.ffn_dim_multiplier = fields.positive("ffn_dim_multiplier");

@@ -211,6 +211,32 @@ TEST(InferConfig, NothingWinsOverTheTensors) {
   expect_error({"num_key_value_heads", "as requested"}, SmallModel{}.tensors(), "", overrides);
 }
 
+TEST(InferConfig, FewerRowsThanTheHeadsOfAGenerationAreRejected) {
+  SmallModel model = small_v2();
+  model.q_rows = 4;
+  model.k_rows = 1;
+  expect_error({"q_proj has 4 rows and k_proj 1, expected 8 heads and 2 kv heads as v2 has"}, model.tensors());
+}
+
+TEST(InferConfig, OnlyNumberedTensorsAreOfLayers) {
+  StoredTensors tensors = SmallModel{}.tensors();
+  for (const char* name : {"model.layers.x.weight", "model.layers.7", "model.layers.7x.weight"}) {
+    tensors[name] = zeros({1});
+  }
+  EXPECT_EQ(infer(tensors).config.num_hidden_layers, 2u);
+}
+
+TEST(InferConfig, AFamilyThatTheTensorsContradictIsRejected) {
+  const auto error_as = [](Family family, const SmallModel& model) {
+    StatedConfig stated;
+    stated.source = "the metadata";
+    stated.family = family;
+    return error_of([&] { infer_config(to_canonical_names(model.tensors(), "m"), stated, {}, "m"); });
+  };
+  EXPECT_EQ(error_as(Family::v3, small_v2()), "m: the metadata says v3, but self_attn.q_norm is missing");
+  EXPECT_EQ(error_as(Family::v2, {}), "m: the metadata says v2, but self_attn.q_norm is there");
+}
+
 TEST(InferConfig, HeadsThatDoNotDivideTheRowsAreRejected) {
   for (const std::size_t heads : {0u, 3u, 16u}) {
     ConfigOverrides overrides;
@@ -309,6 +335,8 @@ TEST(InferConfig, FfnsWithoutAGateRequireAnActivation) {
   model.gated = false;
   expect_error({"without a gate", "hidden_act relu or gelu"}, model.tensors());
   EXPECT_EQ(infer(model.tensors(), R"({"hidden_act": "gelu"})").config.hidden_act, HiddenAct::gelu);
+  EXPECT_EQ(infer(model.tensors(), R"({"model_type": "minimind", "hidden_act": "relu"})").config.intermediate_size, 6u)
+      << "MiniMind's default size is of FFNs with a gate";
 }
 
 // Neither 2 to 1 nor 4 to 1: only v2-early's config knows rope_theta.

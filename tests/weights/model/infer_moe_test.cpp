@@ -44,6 +44,8 @@ TEST(InferMoe, ExpertsPerTokenCanBeGivenByConfigOrFlagAndTheFlagWins) {
   for (const std::size_t bad : {0u, 5u}) {
     overrides.experts_per_token = bad;
     expect_error({"num_experts_per_tok is " + std::to_string(bad), "as requested", "1 to 4"}, tensors, "", overrides);
+    expect_error({"num_experts_per_tok is " + std::to_string(bad), "in config.json", "1 to 4"}, tensors,
+                 "{\"num_experts_per_tok\": " + std::to_string(bad) + "}");
   }
 }
 
@@ -51,6 +53,9 @@ TEST(InferMoe, ExpertsPerTokenCanBeGivenByConfigOrFlagAndTheFlagWins) {
 TEST(InferMoe, AQwen3MoeMustStateItsExpertsPerToken) {
   const StoredTensors tensors = mixture({}, 4, 0).tensors();
   expect_error({"num_experts_per_tok", "is missing in config.json"}, tensors, R"({"model_type": "qwen3_moe"})");
+  ConfigOverrides overrides;
+  overrides.experts_per_token = 3;
+  EXPECT_EQ(infer(tensors, R"({"model_type": "qwen3_moe"})", overrides).config.num_experts_per_tok, 3u);
   const Config config = infer(tensors, R"({"model_type": "qwen3_moe", "num_experts_per_tok": 2})").config;
   EXPECT_FALSE(config.norm_topk_prob);
   EXPECT_FALSE(normalizes_router(config));

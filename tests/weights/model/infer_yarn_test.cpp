@@ -35,6 +35,17 @@ TEST(InferYarn, ARequestForYarnKeepsTheConfigsSettings) {
   const auto scaling = infer(SmallModel{}.tensors(), R"({"rope_scaling": {"type": "yarn", "factor": 4}})", overrides);
   ASSERT_TRUE(scaling.config.rope_scaling);
   EXPECT_EQ(scaling.config.rope_scaling->factor, 4.0);
+  const auto linear = infer(SmallModel{}.tensors(), R"({"rope_scaling": {"type": "linear", "factor": 4}})", overrides);
+  EXPECT_EQ(linear.config.rope_scaling->kind, RopeScaling::Kind::yarn);
+  EXPECT_EQ(linear.config.rope_scaling->factor, 16.0) << "that of MiniMind, not that of another scaling";
+}
+
+TEST(InferYarn, YarnNeedNotStateWhereItsRampStarts) {
+  const auto config = infer(SmallModel{}.tensors(), R"({"inference_rope_scaling": true,
+      "rope_scaling": {"type": "yarn", "factor": 4}})")
+                          .config;
+  ASSERT_TRUE(config.rope_scaling);
+  EXPECT_EQ(config.rope_scaling->beta_fast, 32.0);
 }
 
 TEST(InferYarn, InferenceRopeScalingFalseOverridesRopeScaling) {
