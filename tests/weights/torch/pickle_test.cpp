@@ -60,6 +60,7 @@ TEST(Pickle, ReadsEveryFormOfTheOtherScalars) {
   EXPECT_TRUE(top<bool>("\x88."));
   EXPECT_TRUE(top<bool>("I01\n."));
   EXPECT_FALSE(top<bool>("\x89."));
+  EXPECT_FALSE(top<bool>("I00\n."));
   EXPECT_EQ(top<double>("G\x3f\xf8\0\0\0\0\0\0."s), 1.5);
   EXPECT_EQ(top_text("U\x01x."), "x");
   EXPECT_EQ(top_text("\x8c\x01x."), "x");
@@ -186,6 +187,23 @@ TEST(Pickle, RejectsCallsOfDataAndMentionedNames) {
             std::string::npos);
 }
 
+TEST(Pickle, RejectsCallsWithWhatTheNameDoesNotTake) {
+  const std::string size = global("torch", "Size"), ordered = global("collections", "OrderedDict");
+  for (const std::string& attack : {size + ")R", size + "K\x01\x85R", size + ")N\x86R"}) {
+    EXPECT_NE(error_for(document(attack)).find("torch.Size is called with something other than a tuple"),
+              std::string::npos);
+  }
+  for (const std::string& attack : {ordered + "N\x85R", ordered + "]N\x86R"}) {
+    EXPECT_NE(error_for(document(attack)).find("made of something other than a list"), std::string::npos);
+  }
+  for (const std::string& attack : {ordered + "]Na\x85R", ordered + "]](NNNea\x85R"}) {
+    EXPECT_NE(error_for(document(attack)).find("an entry of an OrderedDict is not a pair"), std::string::npos);
+  }
+  for (const std::string& names : {"N" + text("system"), text("posix") + "N"}) {
+    EXPECT_NE(error_for(document(names + "\x93")).find("a name is not a string"), std::string::npos);
+  }
+}
+
 TEST(Pickle, RejectsStateOnTensorsAndPlainValues) {
   const std::string tensor = pickle_writer::tensor({.storage_elements = 1, .shape = {1}, .strides = {1}});
   EXPECT_NE(error_for(document(tensor + "}b")).find("state is set on"), std::string::npos);
@@ -285,7 +303,7 @@ TEST(Pickle, MillionsOfNestedListsAreBuiltAndFreedWithoutRecursion) {
 }
 
 TEST(Pickle, MillionsOfMarksAreAnErrorNotACrash) {
-  EXPECT_NE(error_for("\x80\x02" + std::string(2'000'000, '(') + "."), "");
+  EXPECT_NE(error_for(std::string(pickle::most_values + 1, '(') + ".").find("2097152 marks"), std::string::npos);
 }
 
 TEST(Pickle, ValuesThatContainThemselvesAreStoredOnce) {
@@ -317,6 +335,9 @@ TEST(Pickle, LimitsTheStackValuesAndItems) {
   const std::string many_items = "(N" + std::string(pickle::most_values - 10, '2') + "e";
   EXPECT_EQ(error_for("]" + many_items + many_items + "."), "");
   EXPECT_NE(error_for("]" + many_items + many_items + many_items + ".").find("items"), std::string::npos);
+  const std::string half = text(std::string(pickle::most_text / 2, 'a'));
+  EXPECT_EQ(error_for(half + half + "."), "");
+  EXPECT_NE(error_for(half + half + text("b") + ".").find("bytes of strings"), std::string::npos);
 }
 
 }  // namespace

@@ -185,6 +185,8 @@ TEST(Pth, ShapesThatPassTheStorageAreRejected) {
            TensorFields{.storage_elements = 4, .offset = 5, .shape = {0}, .strides = {1}},
            TensorFields{.storage_elements = 4, .shape = {2, 2}, .strides = {3, 1}},
            TensorFields{.storage_elements = 4, .shape = {2}, .strides = {INT64_MAX}},
+           TensorFields{.storage_elements = 4, .shape = {4}, .strides = {INT64_MAX}},
+           TensorFields{.storage_elements = 4, .shape = {3, 3}, .strides = {INT64_MAX, INT64_MAX}},
            TensorFields{
                .storage_elements = 4, .shape = {std::int64_t{1} << 33, std::int64_t{1} << 33}, .strides = {0, 0}},
            TensorFields{
@@ -241,6 +243,10 @@ TEST(Pth, StoragesDescribedOtherwiseThanByTorchAreRejected) {
       read(with_storage(tuple({text("storage"), float_storage, text("0"), text("cpu"), integer(1)}) + "Q")).size(), 1u);
   expect_error(with_storage("K\x01"), "is built from a int, expected a storage");
   expect_error(with_storage("K\x01Q"), "5 or 6 values");
+  expect_error(with_storage(tuple({text("storage"), float_storage, text("0"), text("cpu")}) + "Q"), "5 or 6 values");
+  expect_error(with_storage(integers({1, 2, 3, 4, 5, 6, 7}) + "Q"), "5 or 6 values");
+  expect_error(with_storage(tuple({text("storage"), float_storage, integer(0), text("cpu"), integer(1)}) + "Q"),
+               "as torch.save does");
   expect_error(with_storage(tuple({text("module"), float_storage, text("0"), text("cpu"), integer(1)}) + "Q"),
                "as torch.save does");
   expect_error(with_storage(tuple({text("storage"), text("f"), text("0"), text("cpu"), integer(1)}) + "Q"),
@@ -259,14 +265,25 @@ TEST(Pth, TensorsBuiltFromTheWrongValuesAreRejected) {
   expect_error(with_arguments("_rebuild_tensor_v2", ")"), "is built from 0 values");
   expect_error(with_arguments("_rebuild_parameter", ")"), "a parameter made of something other than a tensor");
   expect_error(with_arguments("_rebuild_parameter", "K\x01\x85"), "a parameter made of something other than a tensor");
+  expect_error(with_arguments("_rebuild_parameter", global("argparse", "Namespace") + ")R\x85"),
+               "a parameter made of something other than a tensor");
+  expect_error(with_arguments("_rebuild_tensor", integers({1, 2, 3, 4, 5})), "is built from 5 values, expected 4");
+  expect_error(with_arguments("_rebuild_tensor_v2", integers({1, 2, 3, 4, 5, 6, 7, 8})), "is built from 8 values");
+  expect_error(with_arguments("_rebuild_tensor", tuple({"K\x01Q", "N", integers({1}), integers({1})})),
+               "the offset is a None, expected an int");
   expect_error(with_arguments("_rebuild_tensor", tuple({"K\x01Q", integer(0), "K\x01", integers({1})})),
                "the shape is a int");
 }
 
 TEST(Pth, ConjugateAndNegativeViewsAreRejected) {
-  std::string body = tensor({.storage_elements = 1, .shape = {1}, .strides = {1}});
-  body.insert(body.size() - 2, dict({text("neg"), "\x88"}));
-  expect_error(torch_zip(dict({text("w"), body}), {{"0", ramp(1)}}), "conjugate or negative view");
+  const auto with_metadata = [](const std::string& metadata) {
+    std::string body = tensor({.storage_elements = 1, .shape = {1}, .strides = {1}});
+    body.insert(body.size() - 2, metadata);
+    return torch_zip(dict({text("w"), body}), {{"0", ramp(1)}});
+  };
+  expect_error(with_metadata(dict({text("neg"), "\x88"})), "conjugate or negative view");
+  expect_error(with_metadata("\x88"), "conjugate or negative view");
+  for (const char* nothing : {"N", "}"}) EXPECT_EQ(read(with_metadata(nothing)).size(), 1u) << nothing;
 }
 
 TEST(Pth, CodeInThePickleIsRejectedNamingThemAndNotExecuted) {
@@ -278,6 +295,8 @@ TEST(Pth, CodeInThePickleIsRejectedNamingThemAndNotExecuted) {
 TEST(Pth, ArchivesOfOtherProgramsAreRejected) {
   ZipWriter other;
   other.add("word/document.xml", "<x/>");
+  expect_error(other.finish(), "zip archive without data.pkl");
+  other.add("readme", "");
   expect_error(other.finish(), "zip archive without data.pkl");
   expect_error(ZipWriter().finish(), "zip archive without data.pkl");
   ZipWriter two;
@@ -293,13 +312,18 @@ TEST(Pth, TorchScriptIsRejectedNamingThem) {
     writer.add(member, "");
     expect_error(writer.finish(), "TorchScript program (it has '"s + member);
   }
+  ZipWriter beside;
+  beside.add("m/data.pkl", "\x80\x02}.");
+  beside.add("n/constants.pkl", "");
+  expect_error(beside.finish(), "the state dict is empty");
 }
 
 TEST(Pth, BigEndianFilesAreRejected) {
   const std::string body = dict({text("w"), tensor({.storage_elements = 1, .shape = {1}, .strides = {1}})});
   expect_error(torch_zip(body, {{"0", ramp(1)}}, "big"), "byte order is 'big'");
-  expect_error(torch_legacy(body, {{"0", ramp(1)}}, {.little_endian = "\x89"}),
-               "not written on a little-endian machine");
+  for (const std::string& no : {"\x89"s, "N"s + integer(1) + "\x88"}) {
+    expect_error(torch_legacy(body, {{"0", ramp(1)}}, {.little_endian = no}), "not written on a little-endian machine");
+  }
 }
 
 TEST(Pth, ATruncatedArchiveSaysSo) {
@@ -327,6 +351,10 @@ TEST(LegacyPth, AViewOfAStorageIsThatPartOfIt) {
   expect_error(torch_legacy(body(8, 3), {{"0", ramp(10)}}), "views 3 elements at 8 of a storage of 10");
   expect_error(torch_legacy(body(INT64_MAX, INT64_MAX), {{"0", ramp(10)}}), "of a storage of 10");
   expect_error(torch_legacy(body(0, 2), {{"0", ramp(10)}}), "pass its storage of 2");
+  for (const std::string& view : {text("99"), integers({0, 2})}) {
+    const std::string w = tensor({.storage_elements = 2, .shape = {2}, .strides = {1}, .view = view});
+    expect_error(torch_legacy(dict({text("w"), w}), {{"0", ramp(2)}}), "the view of a storage is not a triple");
+  }
 }
 
 TEST(LegacyPth, CorruptHeadersAndStoragesAreRejected) {
@@ -336,7 +364,16 @@ TEST(LegacyPth, CorruptHeadersAndStoragesAreRejected) {
   expect_error(torch_legacy(body, {{"0", ramp(4)}, {"0", ramp(4)}}), "'0' is repeated");
   expect_error(torch_legacy(body, {{"1", ramp(4)}}), "storage '1' belongs to no tensor");
   expect_error(torch_legacy(body, {{"0", ramp(3)}}), "should be 4 elements");
-  expect_error(torch_legacy(body, {}), "storage '0' is not in the file");
+  const std::string without_storages = torch_legacy(body, {});
+  expect_error(without_storages, "storage '0' is not in the file");
+  const std::string without_keys = without_storages.substr(0, without_storages.rfind("\x80\x02](e."));
+  expect_error(without_keys + "\x80\x02N.", "its storage keys are not a list");
+  expect_error(without_keys + "\x80\x02]Na.", "a storage key is not a string");
+  const std::string before_system = without_keys.substr(0, without_keys.find("\x80\x02}"));
+  expect_error(before_system + "\x80\x02N.", "not written on a little-endian machine");
+  const std::string half =
+      tensor({.storage_class = "HalfStorage", .storage_elements = 4, .shape = {4}, .strides = {1}});
+  expect_error(torch_legacy(dict({text("v"), half, text("w"), body}), {}), "storage '0' is used with elements of two");
 }
 
 TEST(LegacyPth, ElementCountsThatOverflowAreRejected) {
@@ -436,6 +473,8 @@ TEST(Pth, WhatIsReadForViewsIsBoundedByTheSizeOfTheFile) {
   };
   EXPECT_EQ(floats(read(file_of(10)).at("9"))[15], 15'000);
   expect_error(file_of(40), "one transposed view too many");
+  const auto farther = read(one_tensor({.storage_elements = 32'000, .shape = {16}, .strides = {2000}}));
+  EXPECT_EQ(floats(farther.at("w"))[15], 30'000) << "each element is read alone";
 }
 
 }  // namespace

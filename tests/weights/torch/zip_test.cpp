@@ -1,11 +1,13 @@
 #include "weights/torch/zip.h"
 #include "weights/torch/zip_writer.h"
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
 #include <array>
 #include <cstdint>
 #include <cstring>
+#include <iterator>
 #include <map>
 #include <string>
 #include <utility>
@@ -60,7 +62,8 @@ TEST(ZipDirectory, AnEmptyArchiveHasNoMembers) {
 TEST(ZipDirectory, FindsTheEndRecordBeforeAComment) {
   ZipWriter writer;
   writer.add("a", "1");
-  for (const std::string& comment : {"note"s, std::string(0xFFFF, 'c')}) {
+  const std::string another_record = "PK\x05\x06" + std::string(40, 'c');
+  for (const std::string& comment : {"note"s, std::string(0xFFFF, 'c'), another_record}) {
     const std::string bytes = writer.finish(comment);
     EXPECT_EQ(members_of(bytes).size(), 1u);
   }
@@ -146,6 +149,7 @@ TEST(ZipDirectory, RejectsADirectoryOutsideTheFile) {
   expect_zip_error(ZipWriter::end_record(1, 46, 0, {}), "zip directory should be 46 bytes at offset 0");
   expect_zip_error(ZipWriter::end_record(1, 46, 0xFFFFFFFE, {}), "offset 4294967294");
   expect_zip_error(ZipWriter::end_record(1, 0xFFFFFFFF, 0, {}), "zip64");
+  expect_zip_error(ZipWriter::end_record(1, 0, 0xFFFFFFFF, {}), "zip64");
 }
 
 TEST(ZipDirectory, RejectsACountThatDoesNotFitTheDirectory) {
@@ -161,9 +165,25 @@ TEST(ZipDirectory, RejectsACountThatDoesNotFitTheDirectory) {
 }
 
 TEST(ZipDirectory, RejectsAnArchiveOfSeveralDisks) {
-  std::string bytes = archive({});
-  bytes[bytes.size() - 22 + 4] = 1;
-  expect_zip_error(bytes, "split over several files");
+  ZipWriter writer;
+  writer.add("a", "1");
+  const auto expect_split = [](std::string bytes, std::size_t from_end) {
+    bytes[bytes.size() - from_end] = 2;
+    expect_zip_error(bytes, "split over several files");
+  };
+  // Of the end record: this disk, that of the directory, and its members on this disk.
+  for (const std::size_t at : {4, 6, 8}) expect_split(writer.finish(), 22 - at);
+  // Of the locator: the disk of the record, and the number of disks.
+  for (const std::size_t at : {4, 16}) expect_split(writer.finish_zip64(), 22 + 20 - at);
+  // Of the zip64 record, as above.
+  for (const std::size_t at : {16, 20, 24}) expect_split(writer.finish_zip64(), 22 + 20 + 56 - at);
+}
+
+TEST(ZipDirectory, RejectsMoreMembersThanAModelHas) {
+  std::string bytes = ZipWriter().finish_zip64();
+  const std::string count = little_endian(std::uint64_t{1} << 19);
+  bytes.replace(bytes.size() - 22 - 20 - 56 + 24, 16, count + count);
+  expect_zip_error(bytes, "has 524288 members and 0 bytes, expected at most 262144");
 }
 
 TEST(ZipDirectory, EscapesNamesInMessages) {
@@ -233,6 +253,18 @@ TEST(ZipFileWriter, WritesLargeSizesAndOffsetsAsZip64) {
     EXPECT_EQ(text.substr(text.size() - 6, 4), "\xFF\xFF\xFF\xFF");  // the directory's offset
   }
   EXPECT_EQ(as_string(*archive_of(members)).find("PK\x06\x06"), std::string::npos);
+}
+
+// The directory is larger than its members, and the counts of the end record have 16 bits.
+TEST(ZipFileWriter, WritesALargeDirectoryAsZip64) {
+  std::map<std::string, std::string> members;
+  while (members.size() < 0xFFFF) members[fmt::format("{:030}", members.size())] = "";
+  const auto file = archive_of(members);
+  EXPECT_EQ(read_zip_directory(*file).size(), members.size());
+  EXPECT_NE(as_string(*file).find("PK\x06\x06"), std::string::npos);
+  const std::map<std::string, std::string> two(members.begin(), std::next(members.begin(), 2));
+  expect_members(*archive_of(two, 2 * 64 + 1), two);
+  EXPECT_NE(as_string(*archive_of(two, 2 * 64 + 1)).find("PK\x06\x06"), std::string::npos);
 }
 
 TEST(ZipFileWriter, SaysTheCheckSumInBothHeaders) {
