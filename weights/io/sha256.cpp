@@ -42,7 +42,7 @@ void write_word(Word word, std::byte* at) {
 }
 
 // FIPS 180-4, section 6.2.2, with its letters.
-void add_blocks(State& state, const std::byte* blocks, std::size_t count) {
+void add_blocks_portably(State& state, const std::byte* blocks, std::size_t count) {
   for (; count > 0; --count, blocks += block_bytes) {
     std::array<Word, rounds> w{};
     for (std::size_t t = 0; t < block_words; ++t) w[t] = read_word(blocks + 4 * t);
@@ -101,19 +101,16 @@ WITH_SHA void add_blocks_with_sha(State& state, const std::byte* blocks, std::si
 
 #undef WITH_SHA
 
-void add_blocks_quickly(State& state, const std::byte* blocks, std::size_t count) {
-  (x86_features().sha ? add_blocks_with_sha : add_blocks)(state, blocks, count);
-}
-
-#else
-
-void add_blocks_quickly(State& state, const std::byte* blocks, std::size_t count) {
-  add_blocks(state, blocks, count);
-}
-
 #endif
 
 }  // namespace
+
+void Sha256::add_blocks(const std::byte* blocks, std::size_t count) {
+#if defined(__x86_64__)
+  if (!portable_ && x86_features().sha) return add_blocks_with_sha(state_, blocks, count);
+#endif
+  add_blocks_portably(state_, blocks, count);
+}
 
 void Sha256::update(std::span<const std::byte> bytes) {
   const std::size_t filled = size_ % block_bytes;
@@ -123,10 +120,10 @@ void Sha256::update(std::span<const std::byte> bytes) {
     std::ranges::copy(first, rest_.begin() + static_cast<std::ptrdiff_t>(filled));
     bytes = bytes.subspan(first.size());
     if (filled + first.size() < block_bytes) return;
-    add_blocks_quickly(state_, rest_.data(), 1);
+    add_blocks(rest_.data(), 1);
   }
   const std::size_t blocks = bytes.size() / block_bytes;
-  add_blocks_quickly(state_, bytes.data(), blocks);
+  add_blocks(bytes.data(), blocks);
   std::ranges::copy(bytes.subspan(blocks * block_bytes), rest_.begin());
 }
 

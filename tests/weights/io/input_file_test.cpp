@@ -101,6 +101,9 @@ TEST(InputFile, AFileThatIsWrittenInPlaceIsAnErrorThatNamesIt) {
   EXPECT_EQ(bytes_at(*file, 0, 5), "first");
   written.write("other");
   EXPECT_NE(error_of([&] { bytes_at(*file, 0, 5); }).find(written.path() + ": was changed"), std::string::npos);
+  const timespec soon_after[2] = {{1, 0}, {1, 5}};
+  ASSERT_EQ(::utimensat(AT_FDCWD, written.path().c_str(), soon_after, 0), 0);
+  EXPECT_NE(error_of([&] { bytes_at(*file, 0, 5); }).find(written.path() + ": was changed"), std::string::npos);
 }
 
 TEST(InputFile, RejectsMissingEmptyAndIrregularFilesByName) {

@@ -127,6 +127,30 @@ TEST(ReadJsonMembers, GivesThemInTheirOrder) {
   EXPECT_TRUE(members_of("{}").empty());
 }
 
+TEST(ReadJsonMembers, AnArrayHasNone) {
+  EXPECT_TRUE(members_of("[1,[2],{\"a\":3}]").empty());
+}
+
+TEST(JsonFields, NamesFieldsAndShowsValuesShortly) {
+  const std::string long_key(65, 'a');
+  for (const auto& [key, shown] : {std::pair<std::string, std::string>{"rope_theta", "rope_theta"},
+                                   {"", "''"},
+                                   {"a{", "'a{'"},
+                                   {"A", "'A'"},
+                                   {long_key, "'" + long_key + "'"}}) {
+    EXPECT_EQ(error_of([&, of = key] {
+                JsonFields(Json{{of, 1}}, "", "").allow_only({});
+              }),
+              shown + " is 1, expected no such field: its meaning is unknown");
+  }
+  const Json object{{"a", std::string(61, 'x')}}, array{std::string(61, 'x')};
+  EXPECT_EQ(describe(object), "an object");
+  EXPECT_EQ(describe(array), "an array of 1");
+  EXPECT_EQ(describe(Json::array_t(61)), "an array of 61");
+  EXPECT_EQ(error_of([] { JsonFields(Json(1), "", "schema"); }), "schema is 1, expected a JSON object");
+  EXPECT_EQ(error_of([] { JsonFields(Json(1), "file", "schema"); }), "file: schema is 1, expected a JSON object");
+}
+
 TEST(ReadJsonMembers, RejectsRepeatedKeysInsideAMember) {
   EXPECT_EQ(error_of([] { members_of(R"({"a":{"c":1,"c":2}})"); }),
             "x: the header: the entry 'c' is repeated, expected once");

@@ -7,7 +7,9 @@
 #include <fstream>
 
 #include "tests/support/cli.h"
+#include "tests/support/temporary_folder.h"
 #include "weights/base/error.h"
+#include "weights/io/mistaken_path.h"
 
 namespace minimind {
 namespace {
@@ -80,7 +82,9 @@ TEST_F(MistakenFile, AnArchiveIsToBeUnpacked) {
   for (const auto& [content, format] : {std::pair{"\x1f\x8b\x08\0\0\0\0\0\0\x03xyz"sv, "gzip"},
                                         {"7z\xbc\xaf\x27\x1c\0\x04"sv, "7z"},
                                         {"\xfd\x37zXZ\0\0\x04"sv, "xz"},
+                                        {"\x1f\x8b\x08"sv, "gzip"},
                                         {"BZh91AY&SY\0"sv, "bzip2"},
+                                        {"\x28\xb5\x2f\xfd\0"sv, "zstd"},
                                         {"Rar!\x1a\x07\x01\0"sv, "rar"}}) {
     expect_error(1, "inspect -m " + write("model.pth", content), {format, "unpack"});
   }
@@ -90,7 +94,7 @@ TEST_F(MistakenFile, AnArchiveIsToBeUnpacked) {
 
 TEST_F(MistakenFile, AFileThatEndsInAnArchivesFirstBytesIsNoArchive) {
   using namespace std::string_view_literals;
-  for (const std::string_view content : {"\x1f\x8b"sv, "BZh"sv, "BZh9"sv, "Rar!"sv}) {
+  for (const std::string_view content : {"\x1f\x8b"sv, "BZh"sv, "BZh9"sv, "BZh9 is no archive"sv, "Rar!"sv}) {
     expect_error(1, "inspect -m " + write("model.pth", content), {"model.pth: is neither a torch.save file"});
   }
 }
@@ -110,8 +114,9 @@ TEST_F(MistakenFile, ANameOnAHubIsRecognised) {
   expect_error(1, "tokenize -p a --tokenizer jingyaogong/MiniMind2", {"hf download"});
   expect_error(1, "inspect -m https://huggingface.co/jingyaogong/MiniMind2", {"address", "download"});
   std::filesystem::create_directories(path("saved"));
-  for (const char* name : {"saved/full_sft_768", "none/full_sft_768.pth", "/a/b", "a/b/c", "missing"}) {
-    const Outcome outcome = run(std::string("inspect -m ") + name, "cd " + path("") + ";");
+  for (const char* name :
+       {"saved/full_sft_768", "none/full_sft_768.pth", "/a/b", "a/b/c", "./a", "a/-b", "a/ b", "a/", "missing"}) {
+    const Outcome outcome = run(std::string("inspect -m '") + name + "'", "cd " + path("") + ";");
     EXPECT_EQ(outcome.err.find("hf download"), std::string::npos) << outcome.err;
     EXPECT_NE(outcome.err.find("No such file"), std::string::npos) << outcome.err;
   }
@@ -130,6 +135,29 @@ TEST_F(MistakenFile, ATildeThatTheShellLeftIsExplained) {
 TEST_F(MistakenFile, ALinkToNothingIsCalledSo) {
   std::filesystem::create_symlink(path("gone.pth"), path("link.pth"));
   expect_error(1, "inspect -m " + path("link.pth"), {"link to a file that does not exist"});
+}
+
+TEST(CheckPath, LeavesToTheSystemWhatIsNotMissing) {
+  const TemporaryFolder folder;
+  const std::string loop = folder.path() + "/loop", file = folder.write("file", "a");
+  std::filesystem::create_symlink("loop", loop);
+  EXPECT_EQ(error_of([&] { check_path(loop); }), "") << "opening it says why it fails";
+  EXPECT_NE(error_of([&] { InputFile::open(loop); }).find("Too many levels"), std::string::npos);
+  EXPECT_EQ(error_of([&] { check_path(file + "/model.pth"); }),
+            file + "/model.pth: cannot be opened: No such file or directory");
+}
+
+TEST(CheckNotMistaken, APointerNeedNotStateASize) {
+  for (const std::string start : {"version https://hawser.github.com/spec/v1\n", "version https://git-lfs\nsize x\n"}) {
+    EXPECT_EQ(error_of([&] { check_not_mistaken(start, 99, "x"); }),
+              "x: is a Git LFS pointer of 99 bytes, expected the file itself; run git lfs pull in its folder, or "
+              "download the file itself");
+  }
+}
+
+TEST(ShownText, IsOfFilesThatStartWithText) {
+  EXPECT_EQ(shown_text(as_bytes("Not found\nat all")), " and starts with 'Not found'");
+  for (const char* other : {"", "\nlater", "\x01\x02"}) EXPECT_EQ(shown_text(as_bytes(other)), "");
 }
 
 TEST(CheckNotMistaken, LeavesModelsAlone) {

@@ -32,6 +32,7 @@ TEST(Path, SaysWhatIsThereAndWhereALinkLeads) {
   EXPECT_TRUE(is_there(folder.path()) && is_there(link) && !is_there(dangling) && !is_there(""));
   EXPECT_TRUE(is_regular_file(link) && !is_regular_file(folder.path()) && !is_regular_file(dangling));
   EXPECT_TRUE(is_same_file(file, link) && !is_same_file(file, folder.path()) && !is_same_file(dangling, dangling));
+  EXPECT_FALSE(is_same_file(file, dangling) || is_same_file(file, "/dev/null"));
   EXPECT_EQ(real_path(join_path(folder.path(), "./link")), fs::canonical(file).string());
   EXPECT_EQ(real_path(dangling), "");
 }

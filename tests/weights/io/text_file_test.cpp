@@ -55,6 +55,7 @@ TEST(TextFile, NamesWhatCannotBeRead) {
             "/nonexistent: cannot be read: No such file or directory");
   EXPECT_EQ(error_of([] { read_text_file("/tmp"); }), "/tmp: cannot be read: Is a directory");
   EXPECT_EQ(error_of([] { read_text_or_pipe("/tmp"); }), "/tmp: cannot be read: Is a directory");
+  EXPECT_EQ(error_of([] { read_text_file("/proc/self/mem"); }), "/proc/self/mem: cannot be read: Input/output error");
   EXPECT_EQ(error_of([] { read_text_file("/dev/zero"); }), "/dev/zero: is not a regular file");
   EXPECT_EQ(error_of([] { read_text_or_pipe("/dev/zero", 100); }),
             "/dev/zero: is too long, expected at most 100 bytes");
