@@ -54,6 +54,7 @@ bool is_whole_model(const StoredTensors& tensors) {
                      [](const auto& entry) { return canonical_name(entry.first) == "model.embed_tokens.weight"; });
 }
 
+// Of a file without LoRA there are others: read_pth() rejects a file without tensors.
 void reject_others(const StoredTensors& others, const std::string& path) {
   if (others.empty()) return;
   throw Error(fmt::format("{}: {} is not part of a MiniMind LoRA, expected <module>.lora.A.weight and "
@@ -230,7 +231,6 @@ LoraMerge add_lora(StoredTensors& tensors, const LoraFile& lora) {
   StoredTensors others = read_pth(open_input(lora.path));
   const StoredTensors pairs = take_lora(others);
   if (pairs.empty() || !is_whole_model(others)) reject_others(others, lora.path);
-  if (pairs.empty()) throw Error(fmt::format("{}: has no LoRA matrices", lora.path));
   LoraMerge merge = merge_lora(tensors, pairs, lora);
   merge.base_tensors = others.size();
   return merge;

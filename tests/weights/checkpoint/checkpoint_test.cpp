@@ -2,11 +2,13 @@
 
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <filesystem>
 #include <map>
 #include <string>
 #include <vector>
 
+#include "tests/support/gguf_bytes.h"
 #include "tests/support/golden.h"
 #include "tests/support/stored.h"
 #include "tests/support/temporary_folder.h"
@@ -279,6 +281,50 @@ TEST(Checkpoint, ItsTrainersArgumentsComeBeforeTheDefaultsOfTheCode) {
   EXPECT_EQ(checkpoint.sources.at("rope_theta").detail.english(), trainer + ":1");
 }
 
+TEST(Checkpoint, CodeOfAnotherGenerationSaysNothing) {
+  const Tree tree("class MiniMindConfig:\n    rope_theta = 7\n");
+  EXPECT_EQ(open_checkpoint(tree.checkpoint, {}).config.rope_theta, 1e6) << "the code is of v2";
+}
+
+TEST(Checkpoint, TheFirstGenerationsHaveTheirCodeInTwoFiles) {
+  const TemporaryFolder folder;
+  const std::string model = folder.write("out/pretrain.pth", safetensors_bytes(small_v1().tensors()));
+  folder.write("model/LMConfig.py", "class LMConfig:\n    n_heads = 16\n    n_kv_heads = 8\n    norm_eps = 1e-3\n");
+  EXPECT_EQ(open_checkpoint(model, {}).config.rms_norm_eps, 1e-3);
+  EXPECT_EQ(open_checkpoint(model, {}).config.rope_theta, 1e4);
+  const std::string code = folder.write("model/model.py", "def precompute_pos_cis(dim, end, theta=2e4): pass\n");
+  const Checkpoint checkpoint = open_checkpoint(model, {});
+  EXPECT_EQ(checkpoint.config.rope_theta, 2e4);
+  EXPECT_EQ(checkpoint.sources.at("rope_theta").detail.english(), code + ":1");
+}
+
+TEST(Checkpoint, NotesNameWhatIsNotReadOfItAndOfItsCode) {
+  Checkpoint checkpoint;
+  checkpoint.other_modalities = {{"vision_encoder", 2}};
+  checkpoint.code_not_read = {"rope_theta (m.py:3)"};
+  checkpoint.code_edited = {"Attention (m.py:8)", "RMSNorm (m.py:5)"};
+  std::vector<std::string> notes;
+  for (const Fact& note : checkpoint_notes(checkpoint)) notes.push_back(note.english());
+  EXPECT_EQ(notes, (std::vector<std::string>{
+                       "text only: the 2 tensors of vision_encoder are not read",
+                       "rope_theta (m.py:3) in MiniMind's code is not a literal and is not read",
+                       "equations edited in MiniMind's code: Attention (m.py:8), RMSNorm (m.py:5); those of its own "
+                       "versions are computed"}));
+}
+
+TEST(Checkpoint, PathsAreShownShortly) {
+  const TemporaryFolder folder;
+  folder.write("out/a", "");
+  EXPECT_EQ(shorter("/.." + folder.path() + "/./out/..//out/a"), folder.path() + "/out/a");
+  EXPECT_EQ(shorter("./../../."), "../..");
+  EXPECT_EQ(shorter(folder.path() + "/gone/../out"), folder.path() + "/gone/../out") << "not the same file";
+}
+
+TEST(Checkpoint, ADriveOfWindowsIsNotARelativeFolder) {
+  const auto folders = surroundings("C:/tree/out/a.pth").front().model_folders;
+  EXPECT_NE(std::ranges::find(folders, "C:/tree/model"), folders.end());
+}
+
 TEST(Checkpoint, CodeThatDisagreesWithTheTensorsIsAnErrorThatNamesBoth) {
   const Tree tree(
       std::string(code_of_v3)
@@ -287,6 +333,25 @@ TEST(Checkpoint, CodeThatDisagreesWithTheTensorsIsAnErrorThatNamesBoth) {
   EXPECT_NE(error.find("num_key_value_heads is 5 in " + tree.folder.path() + "/model/model_minimind.py:5"),
             std::string::npos)
       << error;
+}
+
+TEST(FindTokenizer, InAGgufThatHasOne) {
+  constexpr std::uint32_t string = 8, u32 = 4;
+  const auto found_in = [](const GgufBytes& gguf) {
+    const TemporaryFolder folder;
+    const std::string tokenizer = folder.write("tokenizer.json", "{}");
+    const std::string model = folder.write("model.gguf", gguf.bytes());
+    const auto found = find_tokenizer(model);
+    return found == model ? "own" : found == tokenizer ? "beside" : "none";
+  };
+  EXPECT_STREQ(found_in(GgufBytes().key("tokenizer.ggml.model", string, gguf_text("gpt2"))), "own");
+  EXPECT_STREQ(found_in(GgufBytes().key("tokenizer.ggml.model", u32, "1234")), "own") << "its error is reported";
+  for (const char* none : {"none", "no_vocab"}) {
+    EXPECT_STREQ(found_in(GgufBytes().key("tokenizer.ggml.model", string, gguf_text(none))), "beside") << none;
+  }
+  EXPECT_STREQ(found_in(GgufBytes()), "beside");
+  const TemporaryFile empty;
+  EXPECT_FALSE(is_gguf(empty.path()));
 }
 
 TEST(FindTokenizer, InTheTreesOfTheFirstGenerations) {

@@ -162,6 +162,11 @@ TEST(Lora, EmbeddingsAreNotChanged) {
                        {part("model.embed_tokens", 'B'), counting_tensor({12, 2})}})
                 .find("model.embed_tokens"),
             std::string::npos);
+  StoredTensors untied = {{"lm_head.weight", counting_tensor({8, 8})}};
+  EXPECT_EQ(error_of([&] {
+              merge_lora(untied, lora_for("lm_head"), {"l.pth", 1});
+            }),
+            "l.pth: changes lm_head; only LoRA on the layers' matrices is supported");
 }
 
 TEST(Lora, ShapesThatDoNotFitAreShown) {
@@ -248,6 +253,9 @@ TEST(Lora, TheCheckpointsOwnLoraIsAddedOnce) {
   EXPECT_THROW(open_checkpoint(file.path(), options), UsageError);
   EXPECT_NE(error_of([&] { open_checkpoint(file.path(), options); }).find("with its LoRA merged already"),
             std::string::npos);
+  const TemporaryFile another(pth_bytes(lora_for("model.layers.1.self_attn.q_proj")));
+  options.loras = {{another.path(), 1}};
+  EXPECT_EQ(open_checkpoint(file.path(), options).lora_changed.size(), 2u);
 }
 
 TEST(Lora, WithoutAModelIsNotACheckpoint) {
@@ -275,6 +283,37 @@ TEST(Lora, AProductTooLargeForF32IsItsError) {
   const TemporaryFile file(pth_bytes(lora_for(q_proj)));
   const std::string error = error_of([&] { add_lora(tensors, {file.path(), 1e300}); });
   EXPECT_EQ(error.find(file.path() + ": its product for " + q_proj), 0u) << error;
+}
+
+TEST(Lora, TheFirstRowThatIsTooLargeIsNamed) {
+  StoredTensors tensors = {{std::string(q_proj) + ".weight", zeros({2, 65})}};
+  std::vector<float> a(65);
+  a[0] = 1, a[64] = 2;
+  const TemporaryFile file(pth_bytes(
+      {{part(q_proj, 'A'), f32_tensor({1, 65}, a)}, {part(q_proj, 'B'), f32_tensor({2, 1}, {2e38f, 3e38f})}}));
+  const auto error_at = [&](double scale) { return error_of([&] { add_lora(tensors, {file.path(), scale}); }); };
+  EXPECT_NE(error_at(0.7).find("in row 1"), std::string::npos) << error_at(0.7);
+  EXPECT_NE(error_at(1.5).find("in row 0"), std::string::npos) << "found after that of row 1: " << error_at(1.5);
+}
+
+TEST(Lora, AnInfiniteWeightIsNotItsError) {
+  StoredTensors tensors = model();
+  StoredTensor& weight = tensors.at(std::string(q_proj) + ".weight");
+  std::vector<float> values = floats_of(weight);
+  values[3] = std::numeric_limits<float>::infinity();
+  weight = f32_tensor(weight.shape, values);
+  EXPECT_EQ(add(tensors, lora_for(q_proj)).size(), 1u);
+  EXPECT_EQ(floats_of(tensors.at(std::string(q_proj) + ".weight"))[3], values[3]);
+}
+
+TEST(Lora, MatricesOfIntegersAreRejected) {
+  StoredTensors stored = model();
+  stored[part(q_proj, 'A')] = zeros({2, 8}, DType::i64);
+  stored[part(q_proj, 'B')] = zeros({8, 2});
+  const TemporaryFile file(safetensors_bytes(stored));
+  EXPECT_EQ(error_of([&] { open_checkpoint(file.path(), {}); }),
+            file.path() + ": '" + part(q_proj, 'A') +
+                "' is [2, 8] of i64, expected a matrix of f32, f16 or bf16, as MiniMind's LoRAs have");
 }
 
 TEST(Lora, LoraOfExpertsIsOmittedInADenseModel) {
@@ -319,6 +358,11 @@ TEST(Lora, NotesNameRanksAndUnusedParts) {
   EXPECT_EQ(notes[1].english(), "LoRA of rank 8 merged into 1 tensor (first: a), kept as f32");
   EXPECT_EQ(notes[2].english(), "l.pth: only its LoRA is used, not the 9 tensors of the model it also holds");
   EXPECT_EQ(notes[3].english(), "l.pth: its LoRA for 1 module of experts is not used (first: x): the model is dense");
+  checkpoint.own_lora = LoraMerge{.path = "m.pth", .without_experts = {"x", "y"}};
+  checkpoint.loras = {{.path = "l.pth"}};
+  const std::vector<Fact> unused = checkpoint_notes(checkpoint);
+  ASSERT_EQ(unused.size(), 1u);
+  EXPECT_EQ(unused[0].english(), "m.pth: its LoRA for 2 modules of experts is not used (first: x): the model is dense");
 }
 
 TEST(Lora, AMissingFileIsNamed) {
