@@ -65,6 +65,22 @@ std::string error_of_settings(const std::string& architecture, const Keys& chang
   return error_of([&] { settings_of(architecture, changes); });
 }
 
+TEST(GgufFields, ErrorsShowValuesShortly) {
+  const auto error_with = [](const Keys& changes) {
+    const GgufMetadata metadata = metadata_of("llama", changes);
+    return error_of([&] { GgufFields(metadata, "m.gguf").fail("key", "more"); });
+  };
+  const auto quoted = [](const std::string& shown) {
+    return "m.gguf: key is '" + shown + "'... (101 bytes), expected more";
+  };
+  EXPECT_EQ(error_with({}), "m.gguf: key is missing, expected more");
+  EXPECT_EQ(error_with({{"key", text(std::string(101, 'a'))}}), quoted(std::string(72, 'a')));
+  EXPECT_EQ(error_with({{"key", text(std::string(71, 'a') + "\u00fc" + std::string(28, 'a'))}}),
+            quoted(std::string(71, 'a')))
+      << "not half a character";
+  EXPECT_EQ(error_with({{"key", text(std::string(101, '\x80'))}}), quoted("")) << "no character starts there";
+}
+
 TEST(GgufSettings, MissingKeysHaveTheValuesOfLlamaCpp) {
   const StatedConfig stated = settings_of("llama");
   EXPECT_EQ(stated.family, Family::llama);
