@@ -1,6 +1,8 @@
 #include <fmt/core.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
+#include <cmath>
 #include <cstring>
 #include <random>
 
@@ -9,6 +11,7 @@
 #include "runtime/kernels/instruction_sets.h"
 #include "tests/support/golden_model.h"
 #include "tests/support/linear_time.h"
+#include "tests/support/stored.h"
 #include "tests/support/temporary_file.h"
 #include "tests/support/temporary_folder.h"
 #include "weights/base/error.h"
@@ -153,6 +156,67 @@ TEST(Trace, ThatIsNoneSaysSo) {
             std::string::npos);
   EXPECT_NE(complaint(load_golden("hf-llama").folder + "/model.safetensors").find("its metadata has no tokens"),
             std::string::npos);
+}
+
+TEST(Trace, ThatNoModelWroteIsRejected) {
+  const auto complaint_of = [](const std::string& tokens, const StoredTensors& tensors) {
+    const std::string header = safetensors_bytes(tensors).substr(8);
+    const std::size_t end = header.find("}}") + 2;
+    const std::string text = R"({"__metadata__":{"tokens":")" + tokens + R"("},)" + header.substr(1, end - 1);
+    return complaint(TemporaryFile(little_endian(std::uint64_t{text.size()}) + text + header.substr(end)).path());
+  };
+  const StoredTensors one{{"lm_head", zeros({1, 4})}};
+  EXPECT_NE(complaint_of("", one).find("is a trace of no tokens"), std::string::npos) << complaint_of("", one);
+  for (const char* tokens : {"x", "1;2", "1,,2", "99999999999"}) {
+    EXPECT_NE(complaint_of(tokens, one).find("has tokens '" + std::string(tokens) + "', expected ids"),
+              std::string::npos)
+        << complaint_of(tokens, one);
+  }
+  EXPECT_NE(complaint_of("1", {{"lm_head", zeros({1, 4}, DType::i64)}}).find("point 'lm_head' is i64, expected f32"),
+            std::string::npos);
+  const std::string repeated =
+      complaint_of("1", {{"layers.0.attention.wq", zeros({1, 4})}, {"model.layers.0.self_attn.q_proj", zeros({1, 4})}});
+  EXPECT_NE(repeated.find("'model.layers.0.self_attn.q_proj' is repeated under another name"), std::string::npos)
+      << repeated;
+}
+
+TEST(TraceDifference, CountsValuesThatAreNotFinite) {
+  const Model model = load_golden_model(load_golden("v3-dense"));
+  const Point point = points_of(model).front();
+  const auto difference = [&](float ours, float theirs) {
+    Recording recording(model, kernels::choose(), {point}, 1);
+    std::vector<float> values(recording.values(0).size());
+    values[2] = ours;
+    recording.see(point.shown, {values.data(), 1, values.size()}, 0, 0);
+    values[2] = theirs;
+    Trace trace;
+    trace.tensors[point.name] = f32_tensor(recording.shape(0), values);
+    return differences(trace, recording).front().relative;
+  };
+  EXPECT_EQ(difference(1, 2), 0.5);
+  EXPECT_EQ(difference(NAN, NAN), 0);
+  EXPECT_EQ(difference(INFINITY, INFINITY), 0);
+  for (const auto& [ours, theirs] : {std::pair{NAN, 1.f}, {1.f, NAN}, {INFINITY, 1.f}, {1.f, 0.f}}) {
+    EXPECT_EQ(difference(ours, theirs), INFINITY) << ours << " " << theirs;
+  }
+}
+
+TEST(TraceDifference, AnExpertWithoutTokensDiffersInNothing) {
+  const Model model = load_golden_model(load_golden("v3-moe"));
+  const auto points = points_of(model);
+  const auto point = std::ranges::find_if(points, [](const Point& each) { return each.expert.has_value(); });
+  const Recording recording(model, kernels::choose(), {*point}, 1);
+  Trace trace;
+  trace.tensors[point->name] = zeros(recording.shape(0));
+  EXPECT_EQ(differences(trace, recording).front().relative, 0);
+}
+
+TEST(TraceDifference, ShapesMayHaveABatchAndJoinedDimensions) {
+  EXPECT_TRUE(is_shape_of_point({1, 2, 12}, {2, 3, 4}));
+  EXPECT_TRUE(is_shape_of_point({6}, {1, 2, 3}));
+  EXPECT_TRUE(is_shape_of_point({1, 1}, {1}));
+  EXPECT_FALSE(is_shape_of_point({3, 2}, {2, 3})) << "transposed";
+  EXPECT_FALSE(is_shape_of_point({2, 4}, {2, 3}));
 }
 
 }  // namespace
