@@ -325,6 +325,16 @@ TEST(TokenizerGguf, RejectsWrongTypesLengthsAndIds) {
     EXPECT_TRUE(error_with("tokenizer.ggml.token_type", {GgufType::i32, Integers(262, type)})
                     .starts_with("[0]: found " + std::to_string(type) + ", expected 1 (normal), "));
   }
+  EXPECT_EQ(error_with("tokenizer.ggml.token_type", {GgufType::i32, std::int64_t{1}}),
+            ": found a value of type i32, expected an array of whole numbers" + corrupt);
+  EXPECT_EQ(error_with("tokenizer.ggml.bos_token_id", {GgufType::i32, Integers{1}}),
+            ": found an array of 1 i32, expected a token id" + corrupt);
+  for (const std::int64_t id : {-1, 262}) {
+    EXPECT_EQ(error_with("minimind.tokenizer.before_text", {GgufType::i32, Integers{id}}),
+              ": found " + std::to_string(id) + ", expected ids below 262" + corrupt);
+  }
+  EXPECT_EQ(error_with("minimind.tokenizer.normal_form", text),
+            ": found 'x', expected NFC, NFD, NFKC or NFKD" + corrupt);
   EXPECT_EQ(error_with("tokenizer.ggml.bos_token_id", {GgufType::u32, std::uint64_t{262}}),
             ": found 262, expected an id below 262" + corrupt);
   EXPECT_EQ(error_with("tokenizer.ggml.eos_token_id", {GgufType::u32, std::uint64_t{261}}),
