@@ -8,7 +8,7 @@ namespace minimind {
 namespace {
 
 bool is_empty(const ChatJson& value) {
-  return value.is_null() || value == "" || (value.is_array() && value.empty());
+  return value == "" || (value.is_array() && value.empty());
 }
 
 // Returns a list, or the list in a string of JSON.

@@ -7,6 +7,7 @@
 #include <string>
 
 #include "tests/support/cpu_seconds.h"
+#include "tests/support/temporary_file.h"
 #include "weights/base/error.h"
 
 namespace minimind {
@@ -14,13 +15,8 @@ namespace {
 
 using Json = nlohmann::json;
 
-std::string error_of(const std::string& input) {
-  try {
-    parse_chat_input(input, "line 1");
-    return "";
-  } catch (const Error& error) {
-    return error.what();
-  }
+std::string error_of_input(const std::string& input) {
+  return error_of([&] { parse_chat_input(input, "line 1"); });
 }
 
 TEST(ChatTemplate, TheTemplatesOfOursWriteWhatMiniMindsWrite) {
@@ -88,15 +84,15 @@ TEST(ChatTemplate, ReadsAMessageOfManyFieldsInLinearTime) {
 }
 
 TEST(ChatTemplate, RejectsOtherInputs) {
-  EXPECT_EQ(error_of("[]"), "line 1: is a list, expected a JSON object with \"messages\"");
-  EXPECT_EQ(error_of("{}"), "line 1: has no \"messages\"");
-  EXPECT_EQ(error_of(R"({"messages": "hi"})"), "line 1: \"messages\" is a string, expected a list of objects");
-  EXPECT_EQ(error_of(R"({"messages": ["hi"]})"), "line 1: \"messages\" is a list, expected a list of objects");
-  EXPECT_EQ(error_of(R"({"messages": [], "tools": {}})"),
+  EXPECT_EQ(error_of_input("[]"), "line 1: is a list, expected a JSON object with \"messages\"");
+  EXPECT_EQ(error_of_input("{}"), "line 1: has no \"messages\"");
+  EXPECT_EQ(error_of_input(R"({"messages": "hi"})"), "line 1: \"messages\" is a string, expected a list of objects");
+  EXPECT_EQ(error_of_input(R"({"messages": ["hi"]})"), "line 1: \"messages\" is a list, expected a list of objects");
+  EXPECT_EQ(error_of_input(R"({"messages": [], "tools": {}})"),
             "line 1: \"tools\" is a mapping, expected a list of objects, or null");
-  EXPECT_EQ(error_of(R"({"messages": [], "add_generation_prompt": 1})"),
+  EXPECT_EQ(error_of_input(R"({"messages": [], "add_generation_prompt": 1})"),
             "line 1: \"add_generation_prompt\" is an integer, expected true or false");
-  EXPECT_EQ(error_of(R"({"messages": [)"), "line 1: is not valid JSON at byte 15");
+  EXPECT_EQ(error_of_input(R"({"messages": [)"), "line 1: is not valid JSON at byte 15");
 }
 
 TEST(ChatTemplate, NamesTheTemplateInItsErrors) {

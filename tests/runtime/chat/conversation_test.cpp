@@ -9,6 +9,7 @@
 
 #include "runtime/chat/message_json.h"
 #include "tests/support/small_chat.h"
+#include "tests/support/temporary_file.h"
 #include "weights/base/error.h"
 
 namespace minimind {
@@ -21,16 +22,6 @@ ConversationOptions plain(std::size_t max_tokens = 20) {
   ConversationOptions options;
   options.generate.max_tokens = max_tokens;
   return options;
-}
-
-template <class Call>
-std::string error_of(const Call& call) {
-  try {
-    call();
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
 }
 
 std::vector<Role> roles_of(const Conversation& conversation) {
@@ -488,8 +479,8 @@ TEST(Conversation, NoShiftMakesThatAnError) {
   ConversationOptions options = plain(10);
   options.no_shift = true;
   SmallChat chat(Family::v3, 400, options);
-  std::string message = "no error";
-  for (int turn = 0; turn < 20 && message == "no error"; ++turn) {
+  std::string message;
+  for (int turn = 0; turn < 20 && message.empty(); ++turn) {
     message = error_of([&] { chat.ask("message " + std::to_string(turn)); });
   }
   EXPECT_NE(message.find("let the oldest turns be dropped"), std::string::npos) << message;

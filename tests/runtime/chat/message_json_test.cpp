@@ -7,28 +7,20 @@
 #include <vector>
 
 #include "runtime/chat/answer_parser.h"
+#include "runtime/chat/chat_json.h"
 #include "runtime/jinja/jinja.h"
+#include "tests/support/temporary_file.h"
 #include "weights/base/error.h"
 
 namespace minimind {
 namespace {
 
 std::string error_of_conversation(const std::string& json) {
-  try {
-    parse_conversation(json, "chat.json");
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
+  return error_of([&] { parse_conversation(json, "chat.json"); });
 }
 
 std::string error_of_tools(const std::string& json) {
-  try {
-    parse_tools(json, "tools.json");
-  } catch (const Error& error) {
-    return error.what();
-  }
-  return "no error";
+  return error_of([&] { parse_tools(json, "tools.json"); });
 }
 
 SavedConversation a_conversation() {
@@ -68,6 +60,22 @@ TEST(MessageJson, VerbatimTextsAreForSessionsOnly) {
   conversation.messages.back().verbatim = "v";
   EXPECT_EQ(parse_conversation(conversation_json(conversation), "c").messages.back().verbatim, std::nullopt);
   EXPECT_EQ(read_messages(messages_json(conversation.messages, true), true, "c"), conversation.messages);
+}
+
+TEST(MessageJson, MarksOfVerbatimTextsArePairsOfPositionsInOrder) {
+  const auto error_with = [](const std::string& marks) {
+    const ChatJson list = parse_chat_json(
+        R"([{"role": "assistant", "content": "", "verbatim": "four", "verbatim_plain": )" + marks + "}]", "c");
+    return error_of([&] { read_messages(list, true, "c"); });
+  };
+  EXPECT_EQ(error_with("[0, 1, 1, 4]"), "");
+  for (const char* marks : {"[-1, 1]", "[0, 5]", "[2, 1]", "[\"0\", 1]"}) {
+    EXPECT_NE(error_with(marks).find("expected positions in the text, in order"), std::string::npos)
+        << error_with(marks);
+  }
+  for (const char* marks : {"[0]", "{}", "1"}) {
+    EXPECT_NE(error_with(marks).find("expected a list of pairs of positions"), std::string::npos) << error_with(marks);
+  }
 }
 
 TEST(MessageJson, ReadsWhatOthersWrite) {

@@ -154,6 +154,15 @@ TEST(TrainingConversation, IsLoadedAsAConversation) {
   EXPECT_EQ(saved.messages[2].reasoning, "hm");
   EXPECT_EQ(saved.messages[2].tool_calls.at(0).name, "f");
   EXPECT_EQ(saved.messages[3].role, Role::tool);
+  EXPECT_EQ(parse_conversation(R"({"conversations": [{"role": "system", "content": "s", "functions": [{"name": "f"}]},)"
+                               R"({"role": "user", "content": "a", "tools": [], "functions": []}]})",
+                               "x")
+                .tools,
+            saved.tools);
+  EXPECT_EQ(error_of([] {
+              parse_conversation(R"({"conversations": [{"role": "system", "content": "s", "tools": "1"}]})", "x");
+            }),
+            "x: conversations[0].tools is an integer, expected a list or the JSON text of one");
   EXPECT_NE(error_of([] {
               parse_conversation(R"({"conversations": [{"role": "user", "content": "a", "x": 1}]})", "x");
             }).find("'x'"),
