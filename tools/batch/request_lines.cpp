@@ -25,10 +25,10 @@ LineId RequestLine::id(std::optional<std::string> custom_id) const {
 
 RequestLines::RequestLines(std::string path, std::size_t first_line, std::size_t largest_pipe)
     : path_(std::move(path)), first_line_(first_line) {
-  std::error_code failed;
-  if (fs::is_regular_file(path_, failed)) {
+  struct stat status {};
+  if (::stat(path_.c_str(), &status) == 0 && S_ISREG(status.st_mode)) {
+    written_ = status.st_mtime;
     file_.open(path_, std::ios::in | std::ios::binary);
-    if (struct stat status{}; ::stat(path_.c_str(), &status) == 0) written_ = status.st_mtime;
     if (!file_) throw Error(fmt::format("{}: cannot be read: {}", path_, std::strerror(errno)));
   } else {
     copy_to_temporary_file(largest_pipe);

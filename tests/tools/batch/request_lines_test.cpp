@@ -1,8 +1,10 @@
 #include "tools/batch/request_lines.h"
 
 #include <gtest/gtest.h>
+#include <sys/resource.h>
 #include <unistd.h>
 
+#include <csignal>
 #include <cstdlib>
 #include <filesystem>
 #include <string>
@@ -39,6 +41,8 @@ TEST(RequestLines, GoToMakesAnyRequestTheNextOne) {
     EXPECT_EQ(next->index, index);
     EXPECT_EQ(next->number, index == 0 ? 1 : index + 2);
   }
+  requests.go_to(7);
+  EXPECT_EQ(requests.next(), std::nullopt) << "there are no more";
 }
 
 TEST(RequestLines, ThoseOfAPartAreNumberedByTheWhole) {
@@ -108,6 +112,41 @@ TEST(RequestLines, AreReadAgainFromAPipeWhichLeavesNoFile) {
   EXPECT_EQ(rest_of(requests), "a b ");
   EXPECT_TRUE(std::filesystem::is_empty(folder.path()));
   EXPECT_EQ(error_of([] { RequestLines none("/dev/null"); }), "/dev/null: is empty, expected a request per line");
+}
+
+// Returns the error of requests that are read with a lower limit of the system.
+std::string error_with_limit(__rlimit_resource_t resource, rlim_t most, const std::string& path) {
+  rlimit before{};
+  EXPECT_EQ(::getrlimit(resource, &before), 0);
+  const auto old_handler = std::signal(SIGXFSZ, SIG_IGN);
+  const rlimit small{most, before.rlim_max};
+  EXPECT_EQ(::setrlimit(resource, &small), 0);
+  std::string error = error_of([&] { RequestLines requests(path); });
+  EXPECT_EQ(::setrlimit(resource, &before), 0);
+  std::signal(SIGXFSZ, old_handler);
+  return error;
+}
+
+TEST(RequestLines, SaysWhyAFileCannotBeRead) {
+  const TemporaryFile file("{}\n");
+  EXPECT_EQ(error_with_limit(RLIMIT_NOFILE, 0, file.path()), file.path() + ": cannot be read: Too many open files");
+}
+
+TEST(RequestLines, SaysThatThereIsNoRoomForAPipe) {
+  const InTemporaryFolder in("");  // the same as none: /tmp
+  for (const std::size_t requests : {10u, 10'000u}) {
+    int ends[2];
+    ASSERT_EQ(::pipe(ends), 0);
+    std::string text;
+    for (std::size_t i = 0; i < requests; ++i) text += "{}\n";
+    ASSERT_EQ(::write(ends[1], text.data(), text.size()), std::ssize(text));
+    ::close(ends[1]);
+    const std::string path = "/proc/self/fd/" + std::to_string(ends[0]);
+    const std::string error = error_with_limit(RLIMIT_FSIZE, 20, path);
+    ::close(ends[0]);
+    EXPECT_TRUE(error.starts_with("/tmp/minimind-batch-")) << error;
+    EXPECT_TRUE(error.ends_with(": cannot hold all of " + path + ": File too large")) << error;
+  }
 }
 
 TEST(RequestLines, SaysWhyAPipeCannotBeKept) {

@@ -65,8 +65,9 @@ TEST_F(ResultFilesTest, TakesAwayTheLinesAfterALostOne) {
 }
 
 TEST_F(ResultFilesTest, TakesAwayWhatIsNotAWholeLineAtTheEnd) {
-  for (const std::string rest : {"", "{", "{\"id\": \"batch", "\n", "nonsense\n", "[1]\n", "{}\n",
-                                 "{\"id\": 1, \"custom_id\": \"line-2\"}\n", "{\"id\": \"batch_req_2\"}\n"}) {
+  for (const std::string rest :
+       {"", "{", "{\"id\": \"batch", "\n", "nonsense\n", "[1]\n", "{}\n", "{\"id\": 1, \"custom_id\": \"line-2\"}\n",
+        "{\"id\": \"batch_req_2\"}\n", "{\"id\": \"batch_req_x\", \"custom_id\": \"line-2\"}\n"}) {
     write(a_ + rest, "");
     EXPECT_EQ(open(), 1u) << rest;
     EXPECT_EQ(read_whole_file(results_), a_) << rest;
@@ -161,6 +162,12 @@ TEST_F(ResultFilesTest, HasNoPartOfALineForWhichThereIsNoRoom) {
 }
 
 // Standard output, for one, may be a file that cannot be flushed to a disk.
+TEST(LineFile, MayBeOneWithoutADisk) {
+  LineFile file("/proc/self/comm");
+  ASSERT_TRUE(file.exists());
+  EXPECT_NO_THROW(file.sync());
+}
+
 TEST(LineFile, IsNoPlaceForLinesIfItsFolderIsMissing) {
   const TemporaryFolder folder;
   EXPECT_NE(
