@@ -45,10 +45,6 @@ HttpFailure other_origin() {
           "request: comes from a web page of another origin; to allow it, start the server with --cors ORIGIN"};
 }
 
-bool changes_something(const HttpRequest& request) {
-  return request.method != "GET" && request.method != "OPTIONS";
-}
-
 }  // namespace
 
 HttpKeys::HttpKeys(const std::vector<std::string>& keys) {
@@ -93,7 +89,7 @@ std::optional<HttpFailure> HttpAccess::reject(const HttpAccessRequest& access) c
   const std::string* site = request.header("sec-fetch-site");
   const std::string* origin = request.header("origin");
   const bool from_elsewhere = site && *site != "same-origin" && *site != "none";
-  if (from_elsewhere && changes_something(request) && !(origin && allows_origin(*origin))) {
+  if (from_elsewhere && request.method != "GET" && !(origin && allows_origin(*origin))) {
     return other_origin();
   }
   if (keys_.empty() || is_public(request)) return std::nullopt;

@@ -50,6 +50,12 @@ TEST(HttpAccess, HostMayBeTheNameOfThisMachine) {
   EXPECT_EQ(access_status(HttpSettings{}, access_request("GET", "/", {{"host", std::string(name) + ":8998"}})), 200);
 }
 
+TEST(HttpAccess, HostMayBeTheOneThatTheServerListensOn) {
+  HttpSettings settings;
+  settings.host = "LLM.home";
+  EXPECT_EQ(access_status(settings, access_request("GET", "/", {{"host", "llm.HOME:8998"}})), 200);
+}
+
 TEST(HttpAccess, HostIsRequiredSinceHttp11) {
   const HttpSettings settings;
   const HttpRequest bare{"GET", "/", "", {}, ""};
@@ -101,6 +107,8 @@ TEST(HttpAccess, APageOfAnotherOriginCannotPost) {
   EXPECT_EQ(post_from("same-site", "http://localhost:3000"), 200);
   EXPECT_EQ(post_from("cross-site", "https://evil.example"), 403);
   EXPECT_EQ(access_status(settings, access_request("GET", "/", {{"sec-fetch-site", "cross-site"}})), 200);
+  EXPECT_EQ(access_status(settings, access_request("POST", "/", {{"sec-fetch-site", "none"}})), 200) << "of no page";
+  EXPECT_EQ(access_status(settings, access_request("POST", "/", {{"sec-fetch-site", "cross-site"}})), 403);
 }
 
 TEST(HttpAccess, CorsIsOffUnlessAllowed) {
@@ -140,13 +148,41 @@ TEST(HttpAccess, AnswersPreflights) {
   EXPECT_EQ(field_value(headers, "Access-Control-Allow-Headers"), "none");
 }
 
+TEST(HttpAccess, APreflightHasAnOriginAndAMethod) {
+  const char* const origin = "origin";
+  const char* const method = "access-control-request-method";
+  EXPECT_TRUE(HttpAccess::is_preflight(access_request("OPTIONS", "/", {{origin, "a"}, {method, "POST"}})));
+  EXPECT_FALSE(HttpAccess::is_preflight(access_request("POST", "/", {{origin, "a"}, {method, "POST"}})));
+  EXPECT_FALSE(HttpAccess::is_preflight(access_request("OPTIONS", "/", {{method, "POST"}})));
+  EXPECT_FALSE(HttpAccess::is_preflight(access_request("OPTIONS", "/", {{origin, "a"}})));
+}
+
+TEST(HttpAccess, APreflightAllowsFieldsAndAPrivateNetworkIfItAsksForThem) {
+  HttpSettings settings;
+  settings.cors_origins = {"*"};
+  const auto answer_to = [&](const std::string& field, const std::string& value) {
+    HttpHeaders headers;
+    const HttpRequest request = access_request("OPTIONS", "/v1/x", {{"origin", "https://a.org"}, {field, value}});
+    EXPECT_FALSE(HttpAccess(settings).answer_preflight(request, headers));
+    return field_value(headers, "Access-Control-Allow-Headers") + ' ' +
+           field_value(headers, "Access-Control-Allow-Private-Network");
+  };
+  EXPECT_EQ(answer_to("access-control-request-headers", "a, b"), "a, b none");
+  EXPECT_EQ(answer_to("access-control-request-headers", "a\"b"), "none none") << "no list of names";
+  EXPECT_EQ(answer_to("access-control-request-private-network", "true"), "none true");
+}
+
 TEST(HttpKeys, AreReadFromLines) {
   const TemporaryFile file(" key-one \r\n\n\tkey-two\nkey#3");
   EXPECT_EQ(read_http_keys(file.path()), (std::vector<std::string>{"key-one", "key-two", "key#3"}));
 }
 
 TEST(HttpKeys, ErrorsNameTheLineAndNotTheKey) {
-  const TemporaryFile file("good\nse cret\n");
+  const TemporaryFile file(
+      "good\nse\x7f"
+      "cret\n");
+  EXPECT_NE(error_of([&] { read_http_keys(file.path()); }).find("line 2"), std::string::npos);
+  file.write("good\nse cret\n");
   const std::string error = error_of([&] { read_http_keys(file.path()); });
   EXPECT_NE(error.find("line 2"), std::string::npos) << error;
   EXPECT_EQ(error.find("cret"), std::string::npos) << error;

@@ -38,10 +38,10 @@ TEST(HttpLog, IsAnObjectForEachRequestAsJson) {
 
 TEST(HttpLog, EscapesAndShortensPaths) {
   HttpLogEntry other = log_entry();
-  const std::string path = "/\x1b[2J\n" + std::string(500, 'a');
+  const std::string path = "/\x1b[2J\n\x7f" + std::string(500, 'a');
   other.path = path;
   const std::string line = http_log_line(other);
-  EXPECT_NE(line.find("/\\x1b[2J\\x0aaaa"), std::string::npos);
+  EXPECT_NE(line.find("/\\x1b[2J\\x0a\\x7faaa"), std::string::npos);
   EXPECT_NE(line.find("a... 200"), std::string::npos);
   EXPECT_LT(line.size(), 300u);
 }

@@ -224,6 +224,23 @@ TEST(HttpReader, RejectsWhatItCannotDo) {
   EXPECT_EQ(read_request(get_with("Transfer-Encoding: gzip\r\n")).status, 501);
 }
 
+TEST(HttpReader, Http10ExpectsNothing) {
+  const std::string request = "POST / HTTP/1.0\r\nExpect: a-miracle\r\nContent-Length: 1\r\n\r\na";
+  EXPECT_EQ(read_request(request).body, "a");
+}
+
+TEST(HttpReader, TakesNothingAfterTheEndOfARequest) {
+  HttpReader reader(small_limits);
+  const std::string request = get_with("");
+  EXPECT_EQ(reader.read(request), request.size());
+  while (reader.state() != ReaderState::done) reader.read("");
+  EXPECT_EQ(reader.read(request), 0u);
+  HttpReader failed(small_limits);
+  failed.read("nonsense\r\n\r\n");
+  ASSERT_EQ(failed.state(), ReaderState::failed);
+  EXPECT_EQ(failed.read(request), 0u);
+}
+
 // A request with random changes gives the same outcome however it is cut into pieces, and never more than one request.
 TEST(HttpReader, PiecesDoNotChangeTheOutcome) {
   const std::vector<std::string> seeds = {

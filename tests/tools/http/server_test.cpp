@@ -224,6 +224,9 @@ TEST(HttpServer, AnswersHttp10UntilItCloses) {
   EXPECT_EQ(kept.ask("GET /echo HTTP/1.0\r\nConnection: keep-alive\r\n\r\n").headers.at("Connection"), "keep-alive");
   EXPECT_EQ(kept.ask("GET /echo HTTP/1.0\r\n\r\n").status, 200);
   EXPECT_TRUE(kept.is_closed());
+  HttpClient streamed = server.connect();
+  EXPECT_EQ(streamed.ask("GET /pieces HTTP/1.0\r\nConnection: keep-alive\r\n\r\n").body, "abc");
+  EXPECT_TRUE(streamed.is_closed()) << "the end of the stream";
 }
 
 TEST(HttpServer, ClosesWhenAsked) {
@@ -562,6 +565,10 @@ TEST(HttpServer, ARejectedHeadRequestHasNoBody) {
   EXPECT_NE(reply.headers.at("Content-Length"), "0");
   EXPECT_TRUE(client.is_closed());
   EXPECT_EQ(client.received(), "");
+  HttpClient other = server.connect();
+  EXPECT_EQ(other.ask("HEAD /%zz HTTP/1.1\r\nHost: localhost\r\n\r\n").status, 400);
+  EXPECT_TRUE(other.is_closed());
+  EXPECT_EQ(other.received(), "");
 }
 
 // More than the system keeps between the two, which the client takes slowly.
@@ -955,10 +962,20 @@ TEST(HttpServer, ReturnsTheIdOfARequest) {
   const std::string first = id_of(""), second = id_of("");
   EXPECT_TRUE(first.starts_with("req-")) << first;
   EXPECT_NE(first, second);
-  for (const std::string& unsuitable : {std::string("a b"), std::string(129, 'a'), std::string("\xC3\xA4")}) {
+  for (const std::string& unsuitable :
+       {std::string("a b"), std::string(129, 'a'), std::string("\xC3\xA4"), std::string()}) {
     EXPECT_TRUE(id_of("X-Request-Id: " + unsuitable + "\r\n").starts_with("req-")) << unsuitable;
   }
   EXPECT_NE(id_of("X-Request-Id: " + std::string(128, 'a') + "\r\n").size(), 0u);
+}
+
+TEST(HttpServer, LogsJsonIfThatIsAskedFor) {
+  HttpSettings settings;
+  settings.log_is_json = true;
+  TestServer server(settings);
+  server.ask(http_get("/echo"));
+  ASSERT_TRUE(becomes_true([&] { return server.log().size() == 1; }));
+  EXPECT_NE(server.log()[0].find(R"("method": "GET", "path": "/echo", "status": 200)"), std::string::npos);
 }
 
 TEST(HttpServer, AnswersMayOutliveTheServer) {

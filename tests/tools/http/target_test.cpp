@@ -26,6 +26,7 @@ TEST(HttpTarget, IsSplitAndDecoded) {
   EXPECT_EQ(target.query, "x=%20&y");
   EXPECT_EQ(parse_http_target("GET", "/?").query, "");
   EXPECT_EQ(parse_http_target("GET", "/a?b?c").query, "b?c");
+  EXPECT_EQ(parse_http_target("GET", "/a%0Ab").path, "/a\nb");
   EXPECT_EQ(parse_http_target("OPTIONS", "*").path, "*");
 }
 
@@ -40,8 +41,9 @@ TEST(HttpTarget, MayHaveAnAuthority) {
 
 TEST(HttpTarget, IsRejectedIfMalformed) {
   for (const char* target :
-       {"", "v1", "*", "?a", "http://", "http:///a", "http://a b/", "http://user@host/", "ftp://a/", "localhost:80",
-        "/%", "/%1", "/%zz", "/%0", "/a%00", "/#a", "/\x80", "/\x01", "/a b"}) {
+       {"",         "v1",           "*",     "?a",  "http://", "http:///a", "http://a b/", "http://user@host/",
+        "ftp://a/", "localhost:80", "/%",    "/%1", "/%zz",    "/%0",       "/a%00",       "/#a",
+        "/\x80",    "/\x7f",        "/\x01", "/a b"}) {
     EXPECT_EQ(target_status(target), 400) << target;
   }
   EXPECT_EQ(target_status("*", "OPTIONS"), 200);
@@ -74,12 +76,12 @@ TEST(LocalHost, ReachesOnlyThisMachine) {
 }
 
 TEST(Origin, HasASchemeAndAHost) {
-  for (const char* origin :
-       {"*", "https://example.org", "http://localhost:3000", "tauri://localhost", "http://[::1]:1"}) {
+  for (const char* origin : {"*", "https://example.org", "http://localhost:3000", "tauri://localhost", "http://[::1]:1",
+                             "web+a-b.c://host"}) {
     EXPECT_TRUE(is_origin(origin)) << origin;
   }
   for (const char* origin : {"", "null", "example.org", "https://", "https://example.org/", "https://Example.org",
-                             "https://a b", "://a", "https://a:", "https://a?b", "https://*.example.org"}) {
+                             "https://a b", "a_b://c", "://a", "https://a:", "https://a?b", "https://*.example.org"}) {
     EXPECT_FALSE(is_origin(origin)) << origin;
   }
 }
