@@ -165,7 +165,7 @@ ChatJson usage_json(const Usage& usage) {
 std::size_t thought_tokens(const TextModel& model, const TextTask& task, const std::vector<std::int32_t>& tokens) {
   const auto start = model.tokenizer().id_of(answer_tags[0]), end = model.tokenizer().id_of(answer_tags[1]);
   if (task.plain || !end) return 0;
-  const bool starts = start && !tokens.empty() && tokens.front() == *start;
+  const bool starts = !tokens.empty() && tokens.front() == start;
   if (task.thinks != ThinkState::open && !starts) return 0;
   const auto found = std::ranges::find(tokens, *end);
   return static_cast<std::size_t>(found - tokens.begin()) + (found == tokens.end() ? 0 : 1);

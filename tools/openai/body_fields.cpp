@@ -24,7 +24,7 @@ constexpr std::string_view dry_range = "dry_penalty_last_n";
 
 // The least of the negative numbers that mean no limit; 0 if there are none.
 int least_word(const GenerationParameter& parameter, std::string_view name) {
-  if (name == parameter.ollama && parameter.name == "max_tokens") return -2;
+  if (name == "num_predict") return -2;  // Ollama's: until the context is full
   constexpr std::array with_word{std::string_view("max_tokens"), std::string_view("top_k"),
                                  std::string_view("repeat_last_n"), dry_range};
   return std::ranges::find(with_word, parameter.name) == with_word.end() ? 0 : -1;

@@ -148,10 +148,9 @@ TextConstraint read_constraint(const BodyFields& body, bool chat, TextConstraint
   const ChatJson* const outputs = body.object("structured_outputs");
   if (!outputs) return constraint;
   const BodyFields fields(*outputs, "structured_outputs");
-  const std::string before = constraint.field;
   read_fields(fields, fields_of_outputs, constraint);
   fields.reject_the_rest();
-  if (constraint.field == before && before.empty()) {
+  if (constraint.field.empty()) {
     body.fail("structured_outputs", "an object with json, regex, choice or grammar");
   }
   return constraint;

@@ -116,7 +116,7 @@ void read_continuation(const BodyFields& body, Request& request, bool only_promp
     throw RequestError("an answer is either new or continued: expected continue_final_message or add_generation_prompt",
                        param);
   }
-  const bool has_answer = !request.messages.empty() && request.messages.back().role == Role::assistant;
+  const bool has_answer = request.messages.back().role == Role::assistant;
   if (request.continues && (!has_answer || !request.messages.back().tool_calls.empty())) {
     throw RequestError("continue_final_message requires that messages ends with an answer without calls",
                        "continue_final_message");
@@ -213,7 +213,7 @@ void read_counts(const BodyFields& body, Request& request, const RequestDefaults
   if (request.text_count() > most_texts_asked) {
     throw RequestError(
         fmt::format("the request is for {} texts, expected at most {}", request.text_count(), most_texts_asked),
-        request.chat ? "n" : "prompt");
+        "prompt");  // a chat has fewer
   }
   request.stream = body.flag("stream").value_or(false);
   const ChatJson* const options = body.object("stream_options");
@@ -285,7 +285,7 @@ void read_ends(const BodyFields& body, Dialect dialect, Request& request) {
 }
 
 void take_message_hints(const ChatJson& messages, std::vector<std::string>& hints) {
-  const auto has_mark = [](const ChatJson& part) { return part.is_object() && part.contains("cache_control"); };
+  const auto has_mark = [](const ChatJson& part) { return part.contains("cache_control"); };
   const auto has_marked_part = [&](const ChatJson& message) {
     const auto content = message.find("content");
     return content != message.end() && content->is_array() && std::ranges::any_of(*content, has_mark);
@@ -299,13 +299,9 @@ void require_no_suffix(const BodyFields& body) {
 }
 
 void require_no_other_sampling(const BodyFields& body, Dialect dialect) {
-  // A name that the table of parameters has by now was read with them.
-  const auto is_read = [](std::string_view name) {
-    return std::ranges::count(generation_parameters, name, &GenerationParameter::name) > 0;
-  };
   for (const auto& [name, off] :
        {std::pair{"mirostat", 0}, {"top_a", 0}, {"xtc_probability", 0}, {"top_n_sigma", 0}, {"tfs_z", 1}}) {
-    if (!is_read(name)) body.require(name, off);
+    body.require(name, off);
   }
   body.require("length_penalty", 1);
   for (const char* const name : {"use_beam_search", "include_stop_str_in_output", "early_stopping"}) {

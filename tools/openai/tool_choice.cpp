@@ -41,7 +41,6 @@ bool is_strict(const ChatJson& function) {
 ChatJson arguments_schema(const ChatJson& function) {
   const auto given = function.find("parameters");
   ChatJson parameters = given == function.end() || given->is_null() ? ChatJson::object() : *given;
-  if (!parameters.is_object()) return parameters;
   std::size_t about_properties = parameters.size();
   for (const char* const other : {"type", "$schema", "title", "description", "required"}) {
     about_properties -= parameters.contains(other) ? 1 : 0;

@@ -333,6 +333,7 @@ TEST(Request, RejectsSeveralConstraintsAndThoseThatAreNone) {
       {R"({"structured_outputs": {"regexp": "a"}})", "structured_outputs.regexp"},
       {R"({"structured_outputs": {"choice": []}})", "structured_outputs.choice"},
       {R"({"guided_choice": [1]})", "guided_choice"},
+      {R"({"guided_choice": "a"})", "guided_choice"},
       {R"({"guided_json": "{"})", "guided_json"},
       {R"({"guided_json": true})", "guided_json"},
       {R"({"guided_regex": "(a"})", "guided_regex"},
@@ -345,6 +346,56 @@ TEST(Request, RejectsSeveralConstraintsAndThoseThatAreNone) {
       EXPECT_EQ(error.param(), param) << fields << error.what();
     }
   }
+}
+
+// The field that the error of a body is about; empty if it has none.
+std::string wrong_field(const RequestJson& body, bool is_chat = true) {
+  try {
+    read_request(body, is_chat, defaults());
+  } catch (const RequestError& error) {
+    return error.param();
+  }
+  return "";
+}
+
+TEST(Request, OnlyAnAnswerWithoutCallsIsContinued) {
+  RequestJson body = chat_with(R"({"continue_final_message": true})");
+  EXPECT_EQ(wrong_field(body), "continue_final_message") << "the last message is a question";
+  body["messages"].push_back({{"role", "assistant"}, {"content", "b"}});
+  EXPECT_EQ(wrong_field(body), "");
+  body["messages"][1]["tool_calls"] =
+      RequestJson::parse(R"([{"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}])");
+  EXPECT_EQ(wrong_field(body), "continue_final_message");
+}
+
+TEST(Request, ABiasIsOfTheIdOfAToken) {
+  for (const char* const name : {"-1", "01", " 1", "1.0", "2147483648"}) {
+    EXPECT_EQ(wrong_field({{"prompt", "a"}, {"logit_bias", {{name, 1}}}}, false), "logit_bias") << name;
+  }
+}
+
+TEST(Request, UsageOfEachChunkRequiresUsage) {
+  RequestJson body = chat_with(R"({"stream": true, "stream_options": {"continuous_usage_stats": true}})");
+  EXPECT_FALSE(read_request(body, true, defaults()).usage_of_each_chunk);
+  body["stream_options"]["include_usage"] = true;
+  EXPECT_TRUE(read_request(body, true, defaults()).usage_of_each_chunk);
+}
+
+TEST(Request, APredictionIsAHint) {
+  RequestJson body = chat_with(R"({"prediction": {"type": "content", "content": "a"}})");
+  body["messages"].push_back(RequestJson::parse(R"({"role": "assistant", "reasoning_content": "no content"})"));
+  body["add_generation_prompt"] = true;
+  EXPECT_EQ(read_request(body, true, defaults()).hints, std::vector<std::string>{"prediction"});
+}
+
+TEST(Request, RejectsTooManyTexts) {
+  const RequestJson body{{"prompt", std::vector<std::string>(33, "a")}, {"n", 128}};
+  EXPECT_EQ(wrong_field(body, false), "prompt");
+}
+
+TEST(Request, OutputsWithoutAConstraintAreOfAnother) {
+  const RequestJson body = chat_with(R"({"guided_regex": "b", "structured_outputs": {"regex": null}})");
+  EXPECT_EQ(allowed(read_request(body, true, defaults()), {"a", "b"}), std::vector<std::string>{"b"});
 }
 
 const std::string three_tools = R"("tools": [{"type": "function", "function": {"name": "f"}},
@@ -384,6 +435,54 @@ TEST(Request, AllowedToolsLimitTheFunctionsThatAreCalled) {
     EXPECT_THROW(read("auto", names), RequestError) << names;
   }
   EXPECT_THROW(read("none", two), RequestError);
+}
+
+TEST(Request, NamesAToolChoiceThatIsNone) {
+  for (const char* const choice :
+       {R"({"type": "function", "function": "f"})", R"({"type": "function", "function": {}})",
+        R"({"type": "function", "function": {"name": 1}})", R"({"type": "function"})", R"({"type": "allowed_tools"})",
+        R"({"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": "f"}})"}) {
+    EXPECT_EQ(wrong_field(chat_with(("{" + three_tools + R"(, "tool_choice": )" + choice + "}").c_str())),
+              "tool_choice")
+        << choice;
+  }
+  EXPECT_EQ(wrong_field(chat_with(R"({"tools": [], "tool_choice": "required"})")), "tool_choice");
+}
+
+TEST(Request, ToolsMayBeFunctionsAlone) {
+  const RequestJson body = chat_with(R"({"tools": [{"name": "f", "strict": true, "parameters": null},
+      {"name": "g", "function": null, "strict": null}], "tool_choice": "required"})");
+  EXPECT_EQ(allowed(read_request(body, true, defaults()), three_calls),
+            (std::vector<std::string>{three_calls[0], three_calls[2]}));
+}
+
+TEST(Request, FunctionsOfTheSameNameAreForcedByIt) {
+  const RequestJson body = chat_with(R"({"tools": [{"name": "f"}, {"name": "f", "parameters": {"properties": {"a": {}},
+      "required": ["a"]}}], "tool_choice": {"type": "function", "function": {"name": "f"}}})");
+  const Request request = read_request(body, true, defaults());
+  EXPECT_EQ(request.only_function, "f");
+  EXPECT_EQ(allowed(request, three_calls), (std::vector<std::string>{three_calls[0], three_calls[1]}));
+}
+
+TEST(Request, StrictFunctionsConstrainNothingThatIsNotCalled) {
+  const RequestJson body = chat_with(R"({"tools": [{"name": "f", "strict": true}], "tool_choice": "none"})");
+  const Request request = read_request(body, true, defaults());
+  EXPECT_FALSE(request.call_grammar);
+  EXPECT_EQ(request.tools, "");
+}
+
+TEST(Request, ReferencesInTheSchemaOfAFunctionStayItsOwn) {
+  const auto with = [](const std::string& parameters) {
+    return chat_with(
+        (R"({"tool_choice": "required", "tools": [{"name": "f", "parameters": )" + parameters + "}]}").c_str());
+  };
+  const RequestJson body =
+      with(R"({"$ref": "#/$defs/x", "$defs": {"x": {"type": "object", "properties": {"a": {"const": 1}}}}})");
+  EXPECT_EQ(allowed(read_request(body, true, defaults()), three_calls),
+            (std::vector<std::string>{three_calls[0], three_calls[1]}));
+  for (const char* const wrong : {R"({"$ref": 1})", R"({"$ref": "other.json"})", R"({"$ref": "#/none"})"}) {
+    EXPECT_EQ(wrong_field(with(wrong)), "tools") << wrong;
+  }
 }
 
 // Half of the text are tools, the other half names that none of them has.

@@ -11,6 +11,7 @@
 
 #include "runtime/grammar/gbnf.h"
 #include "tests/support/temporary_folder.h"
+#include "tools/openai/answer_body.h"
 #include "tools/openai/request_error.h"
 
 namespace minimind {
@@ -78,6 +79,31 @@ TEST(TextModel, IsKnownByTheNameOfItsFileOrFolder) {
             std::vector<std::string>{"given"});
 }
 
+TEST(TextModel, IsKnownByTheNameOfAFolderThatEndsWithASlash) {
+  const TemporaryFolder folder;
+  std::filesystem::copy(MINIMIND_SOURCE_DIR "/tests/golden/hf-llama", folder.path() + "/mine");
+  GenerationArguments arguments = arguments_of(folder.path() + "/mine/");
+  arguments.tokenizer = MINIMIND_SOURCE_DIR "/tests/golden_tokenizer";
+  const std::vector<std::string> names = TextModel(arguments, "").names();
+  EXPECT_EQ(names, (std::vector<std::string>{"mine", "mine", "mine", folder.path() + "/mine", "minimind"}));
+}
+
+TEST(TextModel, HasTheNameOfItsFileIfTheFolderIsTheCurrentOne) {
+  const std::filesystem::path before = std::filesystem::current_path();
+  std::filesystem::current_path(demo_folder);
+  for (const char* const given : {"model.pth", "./model.pth"}) {
+    EXPECT_EQ(TextModel(arguments_of(given), "").names().front(), "model") << given;
+  }
+  std::filesystem::current_path(before);
+}
+
+TEST(TextModel, KnowsTheTypeOfItsWeights) {
+  EXPECT_EQ(poet().facts().type, "f16");
+  GenerationArguments arguments = arguments_of(demo_folder + "/model.pth");
+  arguments.run.type = "q8_0";
+  EXPECT_EQ(TextModel(arguments, "").facts().type, "q8_0");
+}
+
 TEST(TextModel, EstimatesTheMemoryOfItsWeights) {
   GenerationArguments arguments = arguments_of(demo_folder + "/model.pth");
   const std::size_t stored = weight_bytes_of(arguments);
@@ -139,6 +165,18 @@ TEST(TextModel, RejectsTextsThatMayHaveTooManyLogProbabilities) {
   EXPECT_EQ(error_about(request).first, "logprobs");
 }
 
+TEST(TextModel, NamesTheFieldOfTextsThatAreTooManyTogether) {
+  Request chat = chat_of("a");
+  chat.n = chat.best_of = 4096;
+  chat.stop.assign(64, std::string(1000, 'x'));
+  EXPECT_EQ(error_about(chat).first, "messages");
+  Request best = completion_of("a");
+  best.prompts.push_back({.text = "b"});
+  best.best_of = 128;  // each text has the log-probabilities that it is chosen by
+  best.max_tokens = 10'000;
+  EXPECT_EQ(error_about(best).first, "best_of");
+}
+
 // DRY makes a difference, and the same one if the prompt is read with the text.
 TEST(TextModel, PreparesThePenaltiesOfAPrompt) {
   Request request = completion_of("a b c d e f, a b c d e f, a b c");
@@ -163,6 +201,15 @@ TEST(TextModel, PreparesThePenaltiesOfAPrompt) {
   const auto text = text_of(tasks[0].options);
   EXPECT_EQ(text, text_of(later));
   EXPECT_NE(text, text_of(off));
+}
+
+TEST(TextModel, EachPromptHasPenaltiesOfItsOwn) {
+  Request request = completion_of("a b a b");
+  request.prompts.push_back({.text = "a"});
+  request.sampling.dry.multiplier = 9;
+  const std::vector<TextTask> tasks = poet().tasks(request, 1, 0);
+  ASSERT_TRUE(tasks[0].options.penalties && tasks[1].options.penalties);
+  EXPECT_NE(tasks[0].options.penalties, tasks[1].options.penalties);
 }
 
 TEST(TextModel, GivesEachTextItsSeed) {
@@ -244,6 +291,57 @@ TEST_F(ThinkingModel, ATemplateThatFailsIsAnErrorAboutTheMessages) {
   const auto [param, message] = error_about(chat_of("poems"), strict);
   EXPECT_EQ(param, "messages");
   EXPECT_NE(message.find("no poems"), std::string::npos) << message;
+}
+
+TEST(TextModel, ASingleCallEndsAnAnswerWithTools) {
+  Request request = chat_of("hi");
+  request.calls = CallRule::single;
+  EXPECT_TRUE(poet().tasks(request, 0, 0).front().options.stop.empty());
+  request.tools = R"([{"type": "function", "function": {"name": "f"}}])";
+  EXPECT_EQ(poet().tasks(request, 0, 0).front().options.stop, std::vector<std::string>{"</tool_call>"});
+}
+
+TEST(TextModel, CountsTheTokensOfAThoughtByItsTags) {
+  const std::int32_t start = *poet().tokenizer().id_of("<think>"), end = *poet().tokenizer().id_of("</think>");
+  TextTask task;
+  EXPECT_EQ(thought_tokens(poet(), task, {}), 0u);
+  EXPECT_EQ(thought_tokens(poet(), task, {7, end, 8}), 0u) << "no thought has begun";
+  EXPECT_EQ(thought_tokens(poet(), task, {start, 7, end, 8}), 3u);
+  task.thinks = ThinkState::open;
+  EXPECT_EQ(thought_tokens(poet(), task, {7, end, 8}), 2u);
+  EXPECT_EQ(thought_tokens(poet(), task, {7, 8}), 2u) << "it has no end";
+}
+
+TEST(TextModel, TextsWithoutTokensAreAllAsGood) {
+  Request request = completion_of("a");
+  request.best_of = 2;
+  const Generated none;
+  EXPECT_EQ(chosen_texts(request, {&none, &none}), std::vector<std::size_t>{0});
+}
+
+TEST(TextModel, AModelWithoutTagsHasNoThoughtsAndNoCallsThatAreChecked) {
+  const TemporaryFolder folder;
+  for (const char* const name : {"tokenizer.json", "tokenizer_config.json"}) {
+    std::string text = read_whole_file(demo_folder + "/" + name);
+    for (const char* const tag : {"think>", "tool_call>"}) {
+      for (std::size_t at = text.find(tag); at != std::string::npos; at = text.find(tag)) text[at] = 'T';
+    }
+    folder.write(name, text);
+  }
+  GenerationArguments arguments = arguments_of(demo_folder + "/model.pth");
+  arguments.tokenizer = folder.path();
+  const TextModel model(arguments, "");
+  TextTask task;
+  task.thinks = ThinkState::open;
+  EXPECT_EQ(thought_tokens(model, task, {7, 8}), 0u);
+  Request request = chat_of("hi");
+  request.call_grammar = std::make_shared<const Grammar>(parse_grammar("root ::= \"a\"", "test"));
+  const auto [param, message] = error_about(request, model);
+  EXPECT_EQ(param, "tools");
+  EXPECT_NE(message.find("require a tokenizer with the token <tool_call>"), std::string::npos) << message;
+  request.grammar = std::exchange(request.call_grammar, nullptr);
+  request.calls = CallRule::forced;
+  EXPECT_EQ(error_about(request, model), (std::pair<std::string, std::string>{}));
 }
 
 // A tokenizer without the tokens around calls can only force them.
