@@ -93,7 +93,8 @@ class InputReader {
       fields.fail("encrypted_content", "none, because the server's thoughts are in content");
     }
     const ChatJson* const content = fields.find("content");
-    if (!content || !content->is_array()) return;
+    if (!content) return;
+    if (!content->is_array()) fields.fail("content", "a list of texts");
     for (const ChatJson& part : *content) thought_ += text_or_empty(part, "text");
   }
 
@@ -170,7 +171,7 @@ ChatJson read_input(const BodyFields& body, const ResponseStore& store, std::siz
   InputReader reader(messages);
   for (std::size_t i = 0; i < items.size(); ++i) reader.add(items[i], i < before ? i : i - before);
   if (const std::size_t bytes = json_line(messages).size(); bytes > most_text) {
-    throw too_long(bytes, most_text, "previous_response_id");
+    throw too_long(bytes, most_text, before > 0 ? "previous_response_id" : "input");
   }
   return messages;
 }
