@@ -39,7 +39,7 @@ std::vector<ListedCheckpoint> list_lora_folder(const std::string& folder) {
 // The folder if the path is one of checkpoints; empty if it is one model.
 std::string folder_of(const std::string& path) {
   try {
-    return path.empty() || model_path(path) == path ? "" : path;
+    return model_path(path) == path ? "" : path;
   } catch (const ManyCheckpoints&) {
     return path;
   }

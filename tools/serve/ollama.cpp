@@ -269,13 +269,6 @@ class OllamaAnswer {
     }
   }
 
-  // Leaves out a call that is cut off: its arguments are no object, which Ollama's have to be.
-  static void drop_last_call(std::vector<AnswerEvent>& events) {
-    const auto is_call = [](const AnswerEvent& event) { return event.kind == AnswerEvent::Kind::tool_call; };
-    const auto last = std::find_if(events.rbegin(), events.rend(), is_call);
-    if (last != events.rend()) events.erase(std::prev(last.base()));
-  }
-
   void on_text(std::string_view text, const std::vector<TokenScore>& scores) {
     if (request_.stream) write_piece(reader_->push(text, scores));
   }
@@ -285,7 +278,8 @@ class OllamaAnswer {
     if (error) return fail(request_error_of(error));
     const ChatJson end = end_fields(generated);
     AnswerReader::Piece rest = reader_->finish(generated);
-    if (reader_->has_cut_call()) drop_last_call(rest.events);
+    // The last event then is a call whose arguments are no object, which Ollama's have to be.
+    if (reader_->has_cut_call()) rest.events.pop_back();
     if (request_.stream) {
       write_piece(rest);
       ChatJson last = line("", end);

@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 
+#include <cctype>
 #include <nlohmann/json.hpp>
 #include <string_view>
 
@@ -28,7 +29,7 @@ std::string count_text(std::size_t count) {
 }
 
 std::string upper_case(std::string text) {
-  for (char& c : text) c = c >= 'a' && c <= 'z' ? static_cast<char>(c - 'a' + 'A') : c;
+  for (char& c : text) c = static_cast<char>(std::toupper(static_cast<unsigned char>(c)));
   return text;
 }
 

@@ -136,8 +136,8 @@ class ResponseAnswer {
 
   void fail(const RequestError& error) {
     if (!has_begun_) return send_error(*answer_, error);
-    const ChatJson param = error.param().empty() ? ChatJson(nullptr) : ChatJson(error.param());
-    const std::string members = json_line({{"code", error.code()}, {"message", error.what()}, {"param", param}});
+    // What ends a text that runs is about no field.
+    const std::string members = json_line({{"code", error.code()}, {"message", error.what()}, {"param", nullptr}});
     emit("error", std::string_view(members).substr(1, members.size() - 2));
     const ChatJson reason{{"code", "server_error"}, {"message", error.what()}};
     emit("response.failed", R"("response": )" + response("failed", nullptr, reason));

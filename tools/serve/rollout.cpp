@@ -274,7 +274,6 @@ class Rollout {
   ChatJson finish_reason(const Text& text) const {
     if (!text.ended) return nullptr;
     const Generated& result = text.result;
-    if (result.finish_reason == FinishReason::interrupted) return {{"type", "abort"}};
     ChatJson reason{{"type", name_of(result.finish_reason)}};
     if (result.finish_reason == FinishReason::length) {
       reason["length"] = result.tokens.size();

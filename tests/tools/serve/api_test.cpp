@@ -2,6 +2,7 @@
 
 #include <fmt/core.h>
 #include <gtest/gtest.h>
+#include <sys/stat.h>
 
 #include <chrono>
 #include <cmath>
@@ -9,9 +10,11 @@
 #include <filesystem>
 #include <fstream>
 #include <future>
+#include <map>
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <numeric>
+#include <optional>
 #include <random>
 #include <set>
 #include <sstream>
@@ -30,6 +33,7 @@
 #include "tools/openai/request_error.h"
 #include "tools/serve/answer_reader.h"
 #include "tools/serve/completion.h"
+#include "tools/serve/ollama_models.h"
 #include "tools/serve/response_items.h"
 #include "tools/serve/response_request.h"
 #include "tools/terminal/language.h"
@@ -353,6 +357,12 @@ TEST_F(ApiTest, EchoesThePromptWithItsLogProbabilities) {
   EXPECT_EQ(only["choices"][0]["logprobs"]["tokens"].size(), tokens - 1);
 }
 
+TEST_F(ApiTest, AStreamStartsWithThePromptIfItIsEchoed) {
+  const std::vector<Json> events = complete({{"echo", true}, {"stream", true}, {"max_tokens", 3}})->events();
+  EXPECT_EQ(events[0]["choices"][0]["text"], "床前明月光，");
+  EXPECT_TRUE(events[0]["choices"][0]["logprobs"].is_null());
+}
+
 TEST_F(ApiTest, GivesTheLogProbabilitiesOfAChat) {
   const Json body{{"seed", 3}, {"logprobs", true}, {"top_logprobs", 3}};
   const Json choice = chat(body)->json()["choices"][0];
@@ -565,13 +575,13 @@ TEST_F(ApiTest, KeepsCallsOfAStrictFunctionValidIfTheModelMakesThem) {
 }
 
 // The answer of a chat with a function `f`, in which the model writes `text`.
-std::shared_ptr<FakeAnswer> scripted_chat(const std::string& text, bool stream) {
+std::shared_ptr<FakeAnswer> scripted_chat(const std::string& text, bool stream, const Json& more = Json::object()) {
   const TextModel& model = demo_model();
-  const Json body{{"messages", {{{"role", "user"}, {"content", "天气"}}}},
-                  {"tools", {{{"type", "function"}, {"function", {{"name", "f"}}}}}},
-                  {"stream", stream},
-                  {"max_tokens", 200},
-                  {"temperature", 0}};
+  const Json body = more | Json{{"messages", {{{"role", "user"}, {"content", "天气"}}}},
+                                {"tools", {{{"type", "function"}, {"function", {{"name", "f"}}}}}},
+                                {"stream", stream},
+                                {"max_tokens", 200},
+                                {"temperature", 0}};
   std::vector<std::int32_t> tokens = model.tokenizer().encode_with_special(text);
   tokens.push_back(model.llm().end_tokens().front());
   std::vector<float> forced(model.llm().config.vocab_size);
@@ -640,6 +650,35 @@ TEST_F(ApiTest, StreamsTheArgumentsOfCallsThatNothingConstrains) {
   ASSERT_EQ(items.items().size(), 2U);
   EXPECT_EQ(Json::parse(items.items()[0].json)["status"], "incomplete");
   EXPECT_EQ(Json::parse(items.items()[1].json)["content"][0]["text"], no_call);
+}
+
+TEST_F(ApiTest, TheScoresOfACallAreInItsFirstPieces) {
+  const std::string call = "好<tool_call>\n{\"name\": \"f\", \"arguments\": {\"a\": 1}}\n</tool_call>";
+  const auto tokens_of = [](const std::vector<Json>& events) {
+    std::string tokens;
+    for (const Json& event : events) {
+      const Json& logprobs = event["choices"][0]["logprobs"];
+      for (const Json& token : logprobs.is_null() ? Json::array() : logprobs["content"]) {
+        tokens += token["token"].get<std::string>() + '|';
+      }
+    }
+    return tokens;
+  };
+  const Json logprobs{{"logprobs", true}};
+  EXPECT_EQ(tokens_of(scripted_chat(call, true, logprobs)->events()),
+            tokens_of({scripted_chat(call, false, logprobs)->json()}));
+}
+
+TEST_F(ApiTest, AStreamEndsWithTheScoresOfTokensThatNoTextHas) {
+  const std::string end = std::to_string(demo_model().llm().end_tokens().front());
+  const Json body{{"logit_bias", {{end, 1000}}}, {"ignore_eos", true}, {"max_tokens", 3}, {"logprobs", 0}};
+  Json tokens = Json::array();
+  for (const Json& event : complete(body | Json{{"stream", true}})->events()) {
+    if (event["choices"][0]["logprobs"].is_null()) continue;
+    for (const Json& token : event["choices"][0]["logprobs"]["tokens"]) tokens.push_back(token);
+  }
+  EXPECT_EQ(tokens, complete(body)->json()["choices"][0]["logprobs"]["tokens"]);
+  EXPECT_EQ(tokens.size(), 3u);
 }
 
 TEST_F(ApiTest, CountsTheTokensOfThoughts) {
@@ -978,6 +1017,135 @@ TEST_F(ApiTest, AResponseHasThoughtsInTheirOwnItem) {
   }
 }
 
+// An API whose answers may start with a thought, of a model that says what it is told to.
+class ThinkingApiTest : public testing::Test {
+ protected:
+  static constexpr const char* source =
+      "{% for m in messages %}<|im_start|>{{ m.role }}\n"
+      "{% if m.reasoning_content %}<think>\n{{ m.reasoning_content }}\n</think>\n\n{% endif %}"
+      "{{ m.content }}<|im_end|>\n{% endfor %}{% if tools %}{{ tools }}{% endif %}<|im_start|>assistant\n"
+      "{% if open_thinking %}<think>\n{% endif %}";
+
+  static ModelShelf::Settings thinking_settings(const TemporaryFolder& folder) {
+    ModelShelf::Settings thinking = settings();
+    thinking.chat_template = folder.write("template.jinja", source);
+    return thinking;
+  }
+  // Every answer is this text, whose tokens all differ: each has a larger bias than the next one, and none comes twice.
+  static ApiOptions saying(const std::string& text) {
+    ApiOptions own = options();
+    std::vector<std::int32_t> tokens = demo_model().tokenizer().encode_with_special(text);
+    tokens.push_back(demo_model().llm().end_tokens().front());
+    SamplingOptions& sampling = own.defaults.parameters.sampling;
+    sampling.temperature = 0;
+    sampling.presence_penalty = largest_term;
+    for (std::size_t i = 0; i < tokens.size(); ++i) {
+      sampling.logit_bias.push_back({tokens[i], 1000.0 * static_cast<double>(tokens.size() - i)});
+    }
+    return own;
+  }
+  std::shared_ptr<FakeAnswer> ask(const std::string& path, const Json& body) {
+    auto answer = post_to(*api, path, body.dump());
+    EXPECT_TRUE(answer->wait()) << body;
+    EXPECT_EQ(answer->status(), 200) << answer->body();
+    return answer;
+  }
+
+  const TemporaryFolder folder;
+  ModelShelf models{thinking_settings(folder)};
+  std::optional<Api> api{std::in_place, models, saying("嗯，思</think>好。")};
+};
+
+TEST_F(ThinkingApiTest, AChatHasTheThoughtInItsOwnField) {
+  const Json body{{"messages", {from_user}}, {"enable_thinking", true}, {"logprobs", true}};
+  const Json whole = ask("/v1/chat/completions", body)->json();
+  EXPECT_EQ(whole["choices"][0]["message"]["reasoning_content"], "嗯，思");
+  EXPECT_EQ(whole["choices"][0]["message"]["content"], "好。");
+  const std::size_t tokens = demo_model().tokenizer().encode_with_special("嗯，思</think>").size();
+  EXPECT_EQ(whole["usage"]["completion_tokens_details"]["reasoning_tokens"], tokens);
+  std::string thought, content;
+  for (const Json& event : ask("/v1/chat/completions", body | Json{{"stream", true}})->events()) {
+    const Json& delta = event["choices"][0]["delta"];
+    thought += delta.value("reasoning_content", "");
+    content += delta.value("content", "");
+  }
+  EXPECT_EQ(thought, "嗯，思");
+  EXPECT_EQ(content, "好。");
+}
+
+TEST_F(ThinkingApiTest, AResponseHasTheThoughtInAnItemBeforeTheMessage) {
+  const Json body{{"input", "a"}, {"reasoning", {{"effort", "low"}}}};
+  const Json response = ask("/v1/responses", body)->json();
+  const auto check = [](const Json& output) {
+    ASSERT_EQ(output.size(), 2u) << output;
+    EXPECT_TRUE(output[0]["id"].get<std::string>().starts_with("rs_"));
+    EXPECT_EQ(output[0]["type"], "reasoning");
+    EXPECT_EQ(output[0]["summary"], Json::array());
+    EXPECT_EQ(output[0]["content"], Json::parse(R"([{"type": "reasoning_text", "text": "嗯，思"}])"));
+    EXPECT_EQ(output[1]["content"][0]["text"], "好。");
+  };
+  check(response["output"]);
+  EXPECT_GT(response["usage"]["output_tokens_details"]["reasoning_tokens"], 0);
+  const std::vector<Json> events = typed_events(ask("/v1/responses", body | Json{{"stream", true}})->body());
+  check(events.back()["response"]["output"]);
+  std::map<std::string, std::string> texts;
+  for (const Json& event : events) {
+    if (event.contains("delta")) texts[event["type"]] += event["delta"].get<std::string>();
+    if (event.contains("text")) texts[event["type"]] = event["text"];
+  }
+  EXPECT_EQ(texts, (std::map<std::string, std::string>{{"response.reasoning_text.delta", "嗯，思"},
+                                                       {"response.reasoning_text.done", "嗯，思"},
+                                                       {"response.output_text.delta", "好。"},
+                                                       {"response.output_text.done", "好。"}}));
+
+  const Json next = ask("/v1/responses", {{"input", "b"}, {"previous_response_id", response["id"]}})->json();
+  const Json answer{{"role", "assistant"}, {"content", "好。"}, {"reasoning_content", "嗯，思"}};
+  const Json messages{{{"role", "user"}, {"content", "a"}}, answer, {{"role", "user"}, {"content", "b"}}};
+  EXPECT_EQ(next["usage"]["input_tokens"],
+            ask("/v1/chat/completions", {{"messages", messages}})->json()["usage"]["prompt_tokens"]);
+  const auto items = get_from(*api, "/v1/responses/" + next["id"].get<std::string>() + "/input_items");
+  EXPECT_EQ(items->json()["data"][2], response["output"][0]) << items->body();
+}
+
+TEST_F(ThinkingApiTest, LogprobsOfTokensThatNoTextHasAreKept) {
+  api.emplace(models, saying("<think></think>"));
+  const Json fields{{"logprobs", true}, {"messages", {from_user}}};
+  const Json logprobs = ask("/v1/chat/completions", fields)->json()["choices"][0]["logprobs"]["content"];
+  EXPECT_EQ(logprobs.size(), 2u);
+  Json streamed = Json::array();
+  for (const Json& event : ask("/v1/chat/completions", fields | Json{{"stream", true}})->events()) {
+    if (event["choices"][0]["logprobs"].is_null()) continue;
+    for (const Json& token : event["choices"][0]["logprobs"]["content"]) streamed.push_back(token);
+  }
+  EXPECT_EQ(streamed, logprobs);
+  const Json body{{"input", {from_user}}, {"include", {"message.output_text.logprobs"}}};
+  const Json response = ask("/v1/responses", body)->json();
+  ASSERT_EQ(response["output"].size(), 1u) << response;
+  EXPECT_EQ(response["output"][0]["content"][0]["logprobs"], logprobs);
+}
+
+TEST_F(ThinkingApiTest, OllamasRoutesHaveTheThoughtInItsOwnField) {
+  for (const auto& [path, more] :
+       {std::pair<std::string, Json>{"/api/chat", {{"messages", {from_user}}}}, {"/api/generate", {{"prompt", "a"}}}}) {
+    for (const bool stream : {true, false}) {
+      const Json body{{"model", "minimind"}, {"think", true}, {"stream", stream}};
+      std::istringstream lines(ask(path, body | more)->body());
+      std::string thought, text;
+      for (std::string line; std::getline(lines, line);) {
+        const Json parsed = Json::parse(line);
+        const bool is_chat = path == "/api/chat";
+        const Json& message = is_chat ? parsed["message"] : parsed;
+        thought += message.value("thinking", "");
+        text += message[is_chat ? "content" : "response"].get<std::string>();
+      }
+      EXPECT_EQ(thought, "嗯，思") << path << stream;
+      EXPECT_EQ(text, "好。") << path << stream;
+    }
+  }
+  EXPECT_EQ(ask("/api/show", {{"model", "minimind"}})->json()["capabilities"],
+            Json::parse(R"(["completion", "tools", "thinking"])"));
+}
+
 TEST(ResponseStoreTest, KeepsTheLatestConversations) {
   ResponseStore store;
   const auto has = [&](const std::string& id) {
@@ -1176,6 +1344,70 @@ TEST_F(ApiTest, EndsTheTextsOfAClientThatIsGone) {
   EXPECT_TRUE(engine.wait_until_idle(std::chrono::seconds(60)));
   EXPECT_EQ(engine.counts().abandoned, 8u);
   EXPECT_LT(engine.counts().generated_tokens, 8u * 50);
+}
+
+TEST_F(ApiTest, NoAnswerEndsForAClientThatIsGone) {
+  for (const auto& [path, body] :
+       {std::pair<std::string, Json>{
+            "/v1/responses", {{"input", "江"}, {"stream", true}, {"max_output_tokens", 400}, {"ignore_eos", true}}},
+        {"/generate",
+         {{"text", "江"}, {"stream", true}, {"sampling_params", {{"max_new_tokens", 400}, {"ignore_eos", true}}}}},
+        {"/api/chat", {{"model", "minimind"}, {"messages", {from_user}}, {"options", {{"num_predict", 400}}}}}}) {
+    const auto answer = std::make_shared<FakeAnswer>();
+    answer->disconnect_at(3);
+    post(path, body.dump(), answer);
+    ASSERT_TRUE(answer->wait_for_pieces(3)) << path;
+    EXPECT_TRUE(engine.wait_until_idle(std::chrono::seconds(60)));
+    EXPECT_FALSE(answer->has_ended()) << path << answer->body();
+  }
+}
+
+// Texts that start with the first character go on, while those that start with the second take too much work.
+TEST_F(ApiTest, TheErrorOfOneTextEndsTheStreamOfAll) {
+  std::string set;
+  for (unsigned c = 0x20000; c < 0x2F000; c += 2) set += fmt::format("\\u{{{:X}}}", c);
+  const Json schema{{"type", "string"}, {"pattern", "^(江{40,60}|山[" + set + "]*)$"}};
+  const Json params{{"n", 16}, {"temperature", 3}, {"sampling_seed", 1}, {"json_schema", schema.dump()}};
+  const auto rollout = [&](bool stream) {
+    return post_and_wait("/generate", {{"text", "a"}, {"sampling_params", params}, {"stream", stream}});
+  };
+  const auto chats = [&](bool stream) {
+    return chat({{"n", 16},
+                 {"temperature", 3},
+                 {"seed", 1},
+                 {"max_tokens", 128},
+                 {"stream", stream},
+                 {"response_format", format_of(schema)}});
+  };
+  for (const auto& answer : {rollout(false), chats(false)}) {
+    EXPECT_EQ(answer->status(), 400) << answer->body();
+    EXPECT_NE(answer->body().find("steps to work out"), std::string::npos) << answer->body();
+  }
+  for (const auto& answer : {rollout(true), chats(true)}) {
+    const std::vector<Json> events = answer->events();
+    ASSERT_GT(events.size(), 1u) << answer->body();
+    EXPECT_FALSE(answer->has_done());
+    for (const Json& event : events) EXPECT_EQ(event.contains("error"), event == events.back()) << event;
+  }
+}
+
+TEST_F(ApiTest, AResponseThatFailsSaysWhy) {
+  std::string set;
+  for (unsigned c = 0x20000; c < 0x2F000; c += 2) set += fmt::format("\\u{{{:X}}}", c);
+  const Json schema{
+      {"type", "array"}, {"items", {{"type", "string"}, {"pattern", "^[" + set + "]*$"}}}, {"minItems", 1}};
+  const Json body{{"input", "a"}, {"text", {{"format", {{"type", "json_schema"}, {"name", "n"}, {"schema", schema}}}}}};
+  const auto whole = post_and_wait("/v1/responses", body);
+  EXPECT_EQ(whole->status(), 400) << whole->body();
+  EXPECT_NE(whole->body().find("steps to work out"), std::string::npos) << whole->body();
+  const std::vector<Json> events = typed_events(post_and_wait("/v1/responses", body | Json{{"stream", true}})->body());
+  ASSERT_GT(events.size(), 2u);
+  const Json& error = events[events.size() - 2];
+  EXPECT_EQ(error["type"], "error");
+  EXPECT_TRUE(error["param"].is_null());
+  EXPECT_NE(error["message"].get<std::string>().find("steps to work out"), std::string::npos) << error;
+  EXPECT_EQ(events.back()["type"], "response.failed");
+  EXPECT_EQ(events.back()["response"]["error"]["message"], error["message"]);
 }
 
 TEST_F(ApiTest, RejectsMoreThanTheQueueHolds) {
@@ -1483,6 +1715,29 @@ TEST_F(ApiTest, NamesTheFieldThatIsWrong) {
     EXPECT_EQ(error["param"].is_null() ? "" : error["param"].get<std::string>(), wrong.param) << wrong.body << error;
     EXPECT_TRUE(error.contains("message") && error.contains("code"));
   }
+}
+
+TEST_F(ApiTest, NamesTheFieldOfARolloutThatIsWrong) {
+  std::string longer;
+  for (int i = 0; i < 40'000; ++i) longer += "a b ";
+  for (const auto& [body, field] : {std::pair<std::string, std::string>{"{}", "input_ids"},
+                                    {R"({"input_ids": [7], "text": "a"})", "text"},
+                                    {R"({"input_ids": []})", "input_ids"},
+                                    {R"({"input_ids": [[]]})", "input_ids"},
+                                    {R"({"text": 1})", "text"},
+                                    {R"({"text": []})", "text"},
+                                    {R"({"text": ")" + longer + "\"}", "text"}}) {
+    const auto answer = post("/generate", body);
+    ASSERT_TRUE(answer->wait());
+    EXPECT_EQ(answer->status(), 400) << answer->body();
+    EXPECT_EQ(answer->json()["error"]["param"], field) << answer->body();
+  }
+}
+
+TEST_F(ApiTest, SwitchesOffAFewPartsAtOnce) {
+  const Json body{{"prompt", "a"}, {"without", std::vector<Json>(65, {{"layer", 0}, {"head", 0}})}};
+  EXPECT_EQ(post_and_wait("/v1/inside", body)->json()["error"]["message"],
+            "without is a list, expected a list of at most 64 objects with layer and head, neuron or expert");
 }
 
 TEST_F(ApiTest, RequiresJsonByItsContentType) {
@@ -1843,6 +2098,33 @@ TEST_F(ApiTest, RolloutsHaveSpecialTokensAndStopStringsIfThatIsAskedFor) {
   EXPECT_EQ(stopped["text"], before);
   EXPECT_EQ(stopped["meta_info"]["finish_reason"], (Json{{"type", "stop"}, {"matched", stop}}));
   EXPECT_TRUE(text_of(more | Json{{"stop", stop}, {"no_stop_trim", true}}).starts_with(before + stop));
+}
+
+TEST_F(ApiTest, RolloutsSayWhatEndedThem) {
+  const auto meta = [&](Json params, Json more = Json::object()) {
+    params["max_new_tokens"] = 200;
+    return post_and_wait("/generate", rollout_of(std::move(params), std::move(more)))->json();
+  };
+  const auto matched = [&](Json params) { return meta(std::move(params))["meta_info"]["finish_reason"]["matched"]; };
+  const Json whole = meta({}, {{"return_logprob", true}, {"return_text_in_logprobs", true}});
+  const Json end = demo_model().llm().end_tokens().front(), fourth = whole["output_ids"][3];
+  EXPECT_EQ(matched({{"stop", "nowhere"}}), end);
+  EXPECT_EQ(matched({{"stop", "nowhere"}, {"stop_token_ids", {fourth}}}), fourth);
+  EXPECT_EQ(matched({{"stop", {"，", "，"}}}), "，");
+  std::string text;
+  for (const Json& token : whole["meta_info"]["output_token_logprobs"]) {
+    if (token[1] != end) text += token[2].get<std::string>();
+  }
+  EXPECT_EQ(text, whole["text"]);
+}
+
+TEST_F(ApiTest, ARolloutThatTheServerEndsSaysWhy) {
+  const auto answer = post("/generate", R"({"text": "a", "stream": true, "sampling_params": {"max_new_tokens": 4000,
+      "ignore_eos": true}})");
+  ASSERT_TRUE(answer->wait_for_pieces(1));
+  api.stop();
+  ASSERT_TRUE(answer->wait());
+  EXPECT_EQ(answer->events().back()["error"]["message"], "the server is shutting down");
 }
 
 TEST_F(ApiTest, RolloutsStreamAllOfATextSoFar) {
@@ -2771,6 +3053,20 @@ TEST_F(ApiTest, TakesEveryFormOfAnOllamaRequest) {
   EXPECT_LT(tokens({{"prompt", "a"}, {"raw", true}, {"system", ""}}), plain);
 }
 
+TEST_F(ApiTest, OllamasCallsMayHaveAType) {
+  const Json call{{"type", "function"}, {"function", {{"name", "f"}, {"arguments", Json::object()}}}};
+  const Json messages{from_user,
+                      {{"role", "assistant"}, {"content", ""}, {"tool_calls", {call}}},
+                      {{"role", "tool"}, {"tool_name", "f"}, {"content", "1"}}};
+  EXPECT_EQ(post_and_wait("/api/chat", {{"model", "minimind"}, {"messages", messages}})->status(), 200);
+}
+
+TEST_F(ApiTest, ARawPromptOfOllamaHasNoSystem) {
+  const auto answer =
+      post_and_wait("/api/generate", {{"model", "minimind"}, {"prompt", "a"}, {"raw", true}, {"system", "s"}});
+  EXPECT_EQ(answer->json()["error"], "system is \"s\", expected nothing, because a raw prompt has it");
+}
+
 TEST_F(ApiTest, RejectsMessagesThatOllamaCannotMean) {
   const auto error_about = [&](const Json& messages) {
     const auto answer = post_and_wait("/api/chat", {{"model", "minimind"}, {"messages", messages}});
@@ -2932,6 +3228,20 @@ TEST(ModelShelfTest, UnloadsAModelThatAClientDoesNotKeepAlive) {
           {{"model", "a"}, {"keep_alive", 0}, {"prompt", "a"}, {"stream", false}, {"options", {{"num_predict", 1}}}}),
       "length")
       << "a text is generated";
+}
+
+TEST(ModelShelfTest, OllamasClientsUnloadByEveryFormOfZero) {
+  const TemporaryFolder folder;
+  ModelShelf models(settings_of(folder, {"a.pth", "b.pth"}, 3 * one_demo));
+  Api api(models, options());
+  for (const Json& zero : {Json(0), Json("0"), Json("0s"), Json("0m")}) {
+    models.get("a");
+    const Json body{{"model", "a"}, {"keep_alive", zero}, {"prompt", ""}};
+    const auto answer = post_to(api, "/api/generate", body.dump());
+    ASSERT_TRUE(answer->wait());
+    EXPECT_EQ(answer->json()["done_reason"], "unload") << zero;
+    EXPECT_EQ(models.list()[0].context + models.list()[1].context, 0u) << zero;
+  }
 }
 
 TEST_F(ApiTest, TheOnlyModelStaysLoaded) {
@@ -3203,6 +3513,226 @@ TEST(ModelShelfTest, ATokenizerOfAnotherModelIsNoFaultOfTheServer) {
   const auto answer = post_to(api, "/v1/chat/completions", body.dump());
   ASSERT_TRUE(answer->wait());
   EXPECT_EQ(answer->status(), 400) << answer->body();
+}
+
+TEST(ModelShelfTest, ASingleModelMayBeAFolderOrInTheCurrentOne) {
+  const TemporaryFolder folder;
+  for (const char* const name : {"one", "two"}) {
+    std::filesystem::copy(MINIMIND_SOURCE_DIR "/tests/golden/hf-llama", folder.path() + "/" + name);
+  }
+  ModelShelf::Settings single = settings();
+  single.arguments.tokenizer = MINIMIND_SOURCE_DIR "/tests/golden_tokenizer";
+  single.arguments.run.quiet = false;  // without a log: nobody reads of other names
+  for (const std::string& path : {folder.path() + "/one", folder.path() + "/one/"}) {
+    single.arguments.checkpoint.model = path;
+    testing::internal::CaptureStderr();
+    ModelShelf models(single);
+    testing::internal::GetCapturedStderr();
+    EXPECT_THROW(models.get("two"), RequestError);
+    for (const char* const name : {"one", "three", "x/one"}) EXPECT_NO_THROW(models.get(name)) << path << name;
+  }
+  std::filesystem::copy_file(MINIMIND_SOURCE_DIR "/weights/demo/model.pth", folder.path() + "/a.pth");
+  const std::filesystem::path before = std::filesystem::current_path(),
+                              demo = std::filesystem::absolute(MINIMIND_SOURCE_DIR "/weights/demo");
+  std::filesystem::current_path(folder.path());
+  ModelShelf::Settings local = settings();
+  local.arguments.checkpoint.model = "a.pth";
+  local.arguments.tokenizer = demo.string();
+  {
+    ModelShelf models(local);
+    EXPECT_THROW(models.get("two"), RequestError);
+    EXPECT_NO_THROW(models.get("a"));
+  }
+  std::filesystem::current_path(before);
+}
+
+TEST(ModelShelfTest, KnowsLorasByTheirNames) {
+  const TemporaryFolder folder;
+  const std::string golden = MINIMIND_SOURCE_DIR "/tests/golden/v3-lora/";
+  std::filesystem::create_directory(folder.path() + "/lora");
+  std::filesystem::copy_file(golden + "model.pth", folder.path() + "/base.pth");
+  std::filesystem::copy_file(golden + "model.pth", folder.path() + "/lora/no_lora.pth");
+  std::filesystem::copy_file(golden + "lora.pth", folder.path() + "/style.pth");
+  std::filesystem::copy_file(golden + "lora.pth", folder.path() + "/lora/latest.pth");
+  ModelShelf::Settings of_folder = settings();
+  of_folder.arguments.tokenizer = MINIMIND_SOURCE_DIR "/tests/golden_tokenizer";
+  of_folder.arguments.checkpoint.model = folder.path();
+  ModelShelf models(of_folder);
+  ASSERT_EQ(models.list().size(), 1u);
+  EXPECT_EQ(models.list()[0].loras, (std::vector<std::string>{"style", "latest"}));
+  EXPECT_EQ(models.get("base:latest")->model.names().front(), "base:latest") << "the LoRA, not the tag";
+  EXPECT_EQ(models.get("base:style")->model.names().front(), "base:style");
+  for (const char* const name : {"style", "base:no_lora", "base:nothing"}) {
+    EXPECT_THROW(models.get(name), RequestError) << name << " would mislead";
+  }
+  EXPECT_EQ(models.get("other")->model.names().front(), "base");
+}
+
+TEST(ModelShelfTest, FilesThatDifferOnlyInTheirSuffixHaveItInTheirNames) {
+  const TemporaryFolder folder;
+  const ModelShelf::Settings of_folder = settings_of(folder, {"a.pth", "a.bin"}, one_demo);
+  std::filesystem::last_write_time(folder.path() + "/a.bin",
+                                   std::filesystem::file_time_type::clock::now() - std::chrono::hours(1));
+  ModelShelf models(of_folder);
+  ASSERT_EQ(models.list().size(), 2u);
+  EXPECT_EQ(models.list()[0].name, "a");
+  EXPECT_EQ(models.list()[1].name, "a.bin");
+}
+
+TEST(ModelShelfTest, SaysThatTheFolderHasNoModelLeft) {
+  const TemporaryFolder folder;
+  ModelShelf models(settings_of(folder, {"a.pth", "b.pth"}, one_demo));
+  for (const char* const name : {"/a.pth", "/b.pth"}) std::filesystem::remove(folder.path() + name);
+  try {
+    models.get("a");
+    ADD_FAILURE() << "there is none";
+  } catch (const RequestError& error) {
+    EXPECT_NE(std::string(error.what()).find("which has none"), std::string::npos) << error.what();
+  }
+}
+
+TEST(ModelShelfTest, DropsTheModelThatWasNotUsedForTheLongestTime) {
+  const TemporaryFolder folder;
+  ModelShelf models(settings_of(folder, {"a.pth", "b.pth", "c.pth"}, 2 * one_demo));
+  const auto loaded = [&] {
+    std::set<std::string> names;
+    for (const auto& model : models.list()) {
+      if (model.context > 0) names.insert(model.name);
+    }
+    return names;
+  };
+  for (const char* const name : {"a", "b", "a", "c"}) models.get(name);
+  EXPECT_EQ(loaded(), (std::set<std::string>{"a", "c"}));
+  for (const char* const name : {"a", "c", "b"}) models.get(name);
+  EXPECT_EQ(loaded(), (std::set<std::string>{"b", "c"}));
+}
+
+TEST(ModelShelfTest, KeepsAModelWhoseNewFileIsNoModel) {
+  const TemporaryFolder folder;
+  ModelShelf models(settings_of(folder, {"a.pth"}, 3 * one_demo));
+  const std::shared_ptr<ServedModel> before = models.only();
+  std::filesystem::resize_file(folder.path() + "/a.pth", 500'000);
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(models.get("a"), before) << "it is not read again and again";
+}
+
+TEST(ModelShelfTest, AModelWithGivenWeightsIsNotUnloaded) {
+  const TemporaryFolder folder;
+  ModelShelf models(settings_of(folder, {"a.pth"}, 3 * one_demo));
+  const std::shared_ptr<ServedModel> served = models.only();
+  models.keep(*served);
+  EXPECT_THROW(models.unload("a"), RequestError);
+  EXPECT_EQ(models.only(), served);
+}
+
+TEST(ModelShelfTest, AModelThatIsGoneKeepsNoWeights) {
+  const TemporaryFolder folder;
+  ModelShelf models(settings_of(folder, {"a.pth"}, 3 * one_demo));
+  const std::shared_ptr<ServedModel> served = models.only();
+  models.unload("a");
+  EXPECT_THROW(models.keep(*served), RequestError);
+}
+
+TEST(ModelShelfTest, NoModelIsWaitedForOnceTheServerShutsDown) {
+  const TemporaryFolder folder;
+  ModelShelf models(settings_of(folder, {"a.pth", "b.pth"}, one_demo));
+  std::shared_ptr<ServedModel> held = models.get("a");
+  models.drain();
+  EXPECT_THROW(models.get("b"), ClientGone);
+  held.reset();
+  Api api(models, options());
+  const auto answer = complete_with(api, {{"model", "b"}});
+  ASSERT_TRUE(answer->wait());
+  EXPECT_EQ(answer->status(), 503) << "it is loaded, and takes no texts";
+}
+
+TEST(ModelShelfTest, TellsModelsThatAreLoadedFromOthers) {
+  const TemporaryFolder folder;
+  ModelShelf shelf(settings_of(folder, {"a.pth", "b.pth"}, 3 * one_demo));
+  Api api(shelf, options());
+  EXPECT_EQ(get_from(api, "/ready")->status(), 200) << "with none";
+  std::filesystem::last_write_time(folder.path() + "/a.pth",
+                                   std::filesystem::file_time_type::clock::now() - std::chrono::hours(1));
+  shelf.get("a");
+  const auto json_of = [](const std::shared_ptr<FakeAnswer>& answer) {
+    EXPECT_TRUE(answer->wait());
+    return answer->json();
+  };
+  for (const Json& model : json_of(get_from(api, "/v1/models"))["data"]) {
+    const std::string file = folder.path() + "/" + model["id"].get<std::string>() + ".pth";
+    struct stat status {};
+    ASSERT_EQ(::stat(file.c_str(), &status), 0);
+    EXPECT_EQ(model["created"], status.st_mtime);
+    for (const Json& facts : {model, model["minimind"]}) {
+      EXPECT_EQ(facts.contains("max_model_len") || facts.contains("context_length"), model["id"] == "a") << model;
+    }
+  }
+  const Json running = json_of(get_from(api, "/api/ps"))["models"];
+  ASSERT_EQ(running.size(), 1u);
+  EXPECT_EQ(running[0]["name"], "a");
+  const Json listed = json_of(get_from(api, "/api/tags"))["models"];
+  const Json shown = json_of(post_to(api, "/api/show", R"({"model": "a"})"));
+  EXPECT_EQ(shown["modified_at"], listed[1]["modified_at"]);
+  EXPECT_NE(shown["modified_at"], listed[0]["modified_at"]);
+}
+
+TEST(OllamaModelsTest, CountsBillionsOfParameters) {
+  const Json models =
+      ollama_tags({{.name = "m", .created = 1, .loras = {}, .facts = {.parameters = 1'230'000'000}}}, 0);
+  EXPECT_EQ(models["models"][0]["details"]["parameter_size"], "1.2B");
+}
+
+TEST(ModelShelfTest, ATokenizerAloneHasNoSpecialTokensAndNoTemplate) {
+  const TemporaryFolder folder;
+  std::filesystem::copy_file(MINIMIND_SOURCE_DIR "/weights/demo/tokenizer.json", folder.path() + "/tokenizer.json");
+  ModelShelf::Settings alone = settings();
+  alone.arguments.tokenizer = folder.path();
+  ModelShelf models(alone);
+  Api api(models, options());
+  const auto info = get_from(api, "/tokenizer_info");
+  ASSERT_TRUE(info->wait());
+  for (const char* const name : {"bos_token", "eos_token", "pad_token", "chat_template"}) {
+    EXPECT_TRUE(info->json().at(name).is_null()) << info->body();
+  }
+}
+
+TEST(ModelShelfTest, AMixtureOfExpertsShowsThem) {
+  ModelShelf::Settings other = settings();
+  other.arguments.checkpoint.model = MINIMIND_SOURCE_DIR "/tests/golden/v3-moe/model.pth";
+  other.arguments.tokenizer = MINIMIND_SOURCE_DIR "/tests/golden_tokenizer";
+  ModelShelf models(other);
+  Api api(models, options());
+  const auto shown = post_to(api, "/api/show", R"({"model": "minimind"})");
+  ASSERT_TRUE(shown->wait());
+  const Json facts = shown->json()["model_info"];
+  EXPECT_EQ(facts["minimind.expert_count"], models.only()->model.llm().config.num_experts) << facts;
+  EXPECT_EQ(facts["minimind.expert_used_count"], models.only()->model.llm().config.num_experts_per_tok) << facts;
+}
+
+TEST_F(ApiTest, ReadyFailsWhileTheEngineMakesNoProgress) {
+  ApiOptions impatient = options();
+  impatient.stuck_after = std::chrono::milliseconds(20);
+  Api own(models, impatient);
+  HeldEngine held(engine);
+  while (get_from(own, "/health")->status() == 200) std::this_thread::yield();
+  const auto ready = get_from(own, "/ready");
+  EXPECT_EQ(ready->status(), 503);
+  EXPECT_EQ(ready->json()["status"], "stuck");
+}
+
+TEST_F(ApiTest, TokenizesPlainContentAsAChatHasIt) {
+  const auto count = [&](bool plain) {
+    const Json message{{"role", "user"}, {"content", "<|im_end|>"}};
+    return post_and_wait("/tokenize", {{"messages", {message}}, {"plain_content", plain}})->json()["count"].get<int>();
+  };
+  EXPECT_GT(count(true), count(false));
+}
+
+TEST_F(ApiTest, ListsTheItemsOfALongInputNextToOthers) {
+  const Json part{{"type", "input_text"}, {"text", "a"}, {"annotations", std::vector<int>(most_brief_bytes, 1)}};
+  const Json input{{{"role", "user"}, {"content", {part}}}};
+  const Json response = post_and_wait("/v1/responses", {{"input", input}, {"max_output_tokens", 1}})->json();
+  const Json items = get("/v1/responses/" + response["id"].get<std::string>() + "/input_items")->json();
+  EXPECT_EQ(items["data"][0]["content"], Json::array({part})) << response;
 }
 
 TEST_F(ApiTest, TokenizesAndBack) {
