@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <chrono>
 #include <ctime>
-#include <iterator>
 #include <nlohmann/json.hpp>
 #include <optional>
 #include <utility>
