@@ -173,7 +173,7 @@ class Lexer {
 
   // Returns the end of a float whose digits before the point end at byte `end`; `end` if it is an integer.
   std::size_t end_of_float(std::size_t end) const {
-    if (at_ > 0 && source_[at_ - 1] == '.') return end;  // the second index of a.0.1
+    if (source_[at_ - 1] == '.') return end;  // the second index of a.0.1
     if (source_.substr(end).starts_with('.')) {
       const std::size_t fraction = end_of_digits(end + 1);
       if (fraction == end + 1) return end;
@@ -324,21 +324,6 @@ std::vector<Token> tokenize(std::string_view source) {
   return Lexer(source).run();
 }
 
-namespace {
-
-std::string describe(const Token& token) {
-  switch (token.kind) {
-    case TokenKind::end:
-      return "the end of the template";
-    case TokenKind::data:
-      return "text";
-    default:
-      return quote(token.text);
-  }
-}
-
-}  // namespace
-
 Token TokenStream::expect(TokenKind kind, std::string_view wanted) {
   if (!is(kind)) fail_wanting(wanted);
   return take();
@@ -349,7 +334,8 @@ void TokenStream::expect(std::string_view text) {
 }
 
 void TokenStream::fail_wanting(std::string_view wanted) const {
-  throw SyntaxError(offset(), "found " + describe(current()) + ", expected " + std::string(wanted));
+  const std::string found = is(TokenKind::end) ? "the end of the template" : quote(current().text);
+  throw SyntaxError(offset(), "found " + found + ", expected " + std::string(wanted));
 }
 
 }  // namespace minimind::jinja

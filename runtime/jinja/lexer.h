@@ -60,7 +60,11 @@ class TokenStream {
     return std::any_of(texts.begin(), texts.end(), [this](std::string_view text) { return is(text); });
   }
 
-  bool skip(std::string_view text) { return is(text) && (take(), true); }
+  bool skip(std::string_view text) {
+    const bool found = is(text);
+    if (found) take();
+    return found;
+  }
 
   Token expect(TokenKind kind, std::string_view wanted);
   void expect(std::string_view text);

@@ -12,7 +12,7 @@
 namespace minimind::jinja {
 
 Value Namespace::attribute(std::string_view name) {
-  const Value* const found = name.starts_with("_") ? nullptr : attributes_.find(std::string(name));
+  const Value* const found = attributes_.find(std::string(name));
   return found ? *found : Object::attribute(name);
 }
 
@@ -66,6 +66,10 @@ namespace {
   throw Failure("the result does not fit in an integer of 64 bits");
 }
 
+[[noreturn]] void fail_division() {
+  throw Failure("cannot divide by zero");
+}
+
 // Round towards minus infinity, as Python's // and % do.
 std::int64_t floor_quotient(std::int64_t a, std::int64_t b) {
   if (a == std::numeric_limits<std::int64_t>::min() && b == -1) overflow();
@@ -77,16 +81,12 @@ std::int64_t floor_remainder(std::int64_t a, std::int64_t b) {
   return remainder != 0 && (remainder < 0) != (b < 0) ? remainder + b : remainder;
 }
 
-bool is_division(Operator op) {
-  return op == Operator::divide || op == Operator::floor_divide || op == Operator::modulo;
-}
-
 // Of numbers one of which is a float, and the quotient of integers.
 double float_operation(Operator op, double a, double b) {
   if (op == Operator::add) return a + b;
   if (op == Operator::subtract) return a - b;
   if (op == Operator::multiply) return a * b;
-  if (b == 0) throw Failure("cannot divide by zero");
+  if (b == 0) fail_division();
   if (op == Operator::divide) return a / b;
   // As Python has it: the remainder has the sign of b, and the quotient is the whole number nearest to (a - it) / b.
   double remainder = std::fmod(a, b);
@@ -112,10 +112,11 @@ double quotient_of(std::int64_t a, std::int64_t b) {
 }
 
 std::int64_t integer_operation(Operator op, std::int64_t a, std::int64_t b) {
+  if (op == Operator::floor_divide || op == Operator::modulo) {
+    if (b == 0) fail_division();
+    return op == Operator::modulo ? floor_remainder(a, b) : floor_quotient(a, b);
+  }
   std::int64_t result = 0;
-  if (is_division(op) && b == 0) throw Failure("cannot divide by zero");
-  if (op == Operator::floor_divide) return floor_quotient(a, b);
-  if (op == Operator::modulo) return floor_remainder(a, b);
   const bool is_too_large = op == Operator::add        ? __builtin_add_overflow(a, b, &result)
                             : op == Operator::subtract ? __builtin_sub_overflow(a, b, &result)
                                                        : __builtin_mul_overflow(a, b, &result);

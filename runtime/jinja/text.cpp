@@ -140,11 +140,10 @@ std::vector<std::string_view> split_lines(std::string_view text, Budget& budget)
     const std::size_t end = at;
     at += character.size;
     if (!ends_line(character.code_point)) continue;
-    if (character.code_point == '\r' && at < text.size() && text[at] == '\n') ++at;
+    if (character.code_point == '\r' && text.substr(at).starts_with('\n')) ++at;
     add_part(lines, text.substr(begin, end - begin), budget);
     begin = at;
   }
-  if (begin < text.size()) lines.push_back(text.substr(begin));
   return lines;
 }
 
@@ -227,12 +226,12 @@ using CaseMap = utf8proc_int32_t (*)(utf8proc_int32_t);
 std::string case_of(char32_t c, CaseMap map) {
   const auto character = static_cast<utf8proc_int32_t>(c);
   if (c >= 0x80) {
-    constexpr char32_t capital_sigma = 0x3A3, small_dotless_i = 0x131, capital_sharp_s = 0x1E9E;
+    constexpr char32_t capital_sigma = 0x3A3, small_dotless_i = 0x131;
     std::array<utf8proc_int32_t, 8> folded;
     int last_class = 0;
     const auto count = utf8proc_decompose_char(character, folded.data(), folded.size(), UTF8PROC_CASEFOLD, &last_class);
     const bool is_digraph = utf8proc_totitle(character) != utf8proc_toupper(character);
-    if (count > 1 || is_digraph || c == capital_sigma || c == small_dotless_i || c == capital_sharp_s) {
+    if (count > 1 || is_digraph || c == capital_sigma || c == small_dotless_i) {
       std::string shown;
       append_utf8(shown, c);
       throw Failure("the case of " + quoted_text(MarkedText(shown)).bytes + " is not supported");

@@ -38,7 +38,7 @@ std::optional<std::size_t> find_first(std::string_view text, std::string_view wa
 std::vector<std::string_view> split(std::string_view text, const std::optional<std::string_view>& separator,
                                     std::int64_t limit, Budget& budget);
 
-// Returns the lines, without the ends that str.splitlines knows.
+// Returns the lines of a text that ends with a line feed, without the ends that str.splitlines knows.
 std::vector<std::string_view> split_lines(std::string_view text, Budget& budget);
 
 // str.replace: at most `limit` times, any number if it is negative. Throws Failure for an empty `old_text`.

@@ -123,6 +123,37 @@ TEST(Jinja, RejectsUnsupportedFeaturesNamingThem) {
   expect_error("{{ {(1, 2): 3} }}", "a key of a mapping is a tuple, expected a string or an integer: not supported");
   expect_error("{{ 0x10 }}", "decimal digits");
   expect_error("{{ 1.5x }}", "decimal digits");
+  expect_error("{{ (1, 2).count(1) }}", "the method 'count' of a tuple is not supported");
+  expect_error("{{ {}.keys.x }}", "attributes of functions are not supported");
+  expect_error("{{ {}|tojson(separators=':,') }}", "the separators of JSON are not a pair of strings");
+  expect_error("{{ '\u0663'|float }}", "reading the number '\u0663' is not supported");
+  expect_error("{{ 1e30|int }}", "the number does not fit in an integer of 64 bits");
+  expect_error("{{ 2.5|round(23) }}", "rounding to so many digits is not supported");
+  expect_error("{{ [(1, 2)]|unique|list }}", "'unique' of lists and mappings is not supported");
+  expect_error("{{ [{}]|map(attribute='a', default=1) }}", "'map' takes the name of a filter or attribute= alone");
+  expect_error("{% for i in [1] %}{{ loop.depth }}{% endfor %}", "loop.depth is not supported");
+  expect_error("{% for i in [1] %}{{ loop.depth0 }}{% endfor %}", "loop.depth0 is not supported");
+  expect_error("{% for i in [1] %}{{ loop.changed(1) }}{% endfor %}", "loop.changed is not supported");
+  expect_error("{{ '\\1' }}", "an escape that is octal, not ASCII or a character's name is not supported");
+  expect_error("{{ '\\é' }}", "an escape that is octal, not ASCII or a character's name is not supported");
+  expect_error("{{ '\\ud83d' }}", "the escape is not a character");
+  expect_error("{{ (-9223372036854775807 - 1) // -1 }}", "does not fit in an integer of 64 bits");
+  expect_error("{{ -9007199254740993 / 3 }}", "the division of integers beyond 2^53 is not supported");
+  expect_error("{{ 3 / 9007199254740993 }}", "the division of integers beyond 2^53 is not supported");
+  expect_error("{% macro m() %}{{ kwargs }}{% endmacro %}", "'kwargs', the other arguments of a macro");
+  expect_error("{% macro m(caller) %}{% endmacro %}", "a parameter called 'caller' is not supported");
+  expect_error("{{ ['a'|safe] }}", "printing escaped text in a list or a mapping is not supported");
+  expect_error("{{ 'ǆ'|upper }}", "the case of 'ǆ' is not supported");
+  expect_error("{{ 'ı'|upper }}", "the case of 'ı' is not supported");
+  expect_error("{{ 'ẞ'|lower }}", "the case of 'ẞ' is not supported");
+  expect_error("{{ {}.keys() == {}.keys() }}", "comparing views of mappings is not supported");
+  expect_error("{{ [1] == {}.keys() }}", "comparing views of mappings is not supported");
+  expect_error("{{ {}.keys == {}.keys }}", "comparing methods is not supported");
+  expect_error("{{ 1.5 in {} }}", "cannot look for a float among the keys of a mapping");
+}
+
+TEST(Jinja, ReadsNumbersThatAreNotFiniteAsPythonDoes) {
+  EXPECT_EQ(render("{{ 'nan'|float }} {{ 'nan(1)'|float }} {{ 'nan'|int(7) }} {{ '-inf'|float }}"), "nan 0.0 7 -inf");
 }
 
 TEST(Jinja, FindsAnUnknownFilterInABranchOnlyWhenItIsReached) {
@@ -137,7 +168,13 @@ TEST(Jinja, ReturnsTheGivenTime) {
   const jinja::Dict none;
   const JinjaTemplate day("{{ strftime_now('%d %b %Y, %H:%M:%S%Z%%') }}", "test");
   EXPECT_EQ(day.render(none, 1'700'000'000), "14 Nov 2023, 22:13:20%");
+  EXPECT_EQ(JinjaTemplate("{{ strftime_now('') }}|{{ strftime_now('%Y%z') }}|{{ strftime_now('%') }}", "test")
+                .render(none, 1'700'000'000),
+            "|2023|%");
   expect_error("{{ strftime_now('%f') }}", "microseconds");
+  expect_error("{{ strftime_now('%:z') }}", "%: in the format of a time are not supported");
+  expect_error("{{ strftime_now('a' * 1001) }}", "the format of a time is longer than 1000 bytes");
+  expect_error("{{ strftime_now('%99999Y') }}", "the time is too long to write");
 }
 
 TEST(Jinja, KeepsTheOrderOfAMapping) {
@@ -197,6 +234,8 @@ TEST(Jinja, RejectsDeepNesting) {
   expect_error(repeated("{% macro a() %}", 15'000), deep);
   expect_error("{% macro f() %}{{ f() }}{% endmacro %}{{ f() }}", "levels of nesting");
   expect_error("{% set ns = namespace(x=1) %}{% for i in range(9999) %}{% set ns.x = [ns.x] %}{% endfor %}", deep);
+  expect_error("{% set ns = namespace(x=1) %}{% for i in range(9999) %}{% set ns.x = [[[ns.x]]] %}{% endfor %}",
+               "nests lists and mappings too deeply");
   expect_error(
       "{% set ns = namespace() %}{% macro f() %}{{ ns.f() }}{% endmacro %}{% set ns.f = f %}"
       "{% for i in range(9) if ns.f() %}{% endfor %}",
