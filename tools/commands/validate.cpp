@@ -72,7 +72,7 @@ std::vector<std::string> quoted_texts(GrammarState& state) {
   constexpr std::size_t most_texts = 8, longest = 48, most_looked_at = 400;
   std::vector<std::string> pending{"\""}, found;
   for (std::size_t i = 0; i < pending.size(); ++i) {
-    if (pending.size() > most_looked_at || pending[i].size() > longest) return {};
+    if (pending[i].size() > longest) return {};
     for (int c = ' '; c < 256; ++c) {
       const char byte = static_cast<char>(c);
       if (byte == '\\' || !state.allows(pending[i] + byte)) continue;
@@ -105,7 +105,8 @@ std::string set_text(const std::vector<bool>& set) {
   return text.empty() ? "a character beyond ASCII" : text + " or beyond ASCII";
 }
 
-// Names what may follow: words and property names whole, if they are few.
+// Names what may follow: words and property names whole, if they are few. Spaces and control characters are named if
+// nothing else may follow.
 std::string expected_text(GrammarState& state) {
   constexpr std::size_t most_listed = 6;
   std::vector<bool> set(256);
@@ -147,6 +148,12 @@ std::string expected_text(GrammarState& state) {
     }
   }
   if (state.may_end()) list.emplace_back("the end of the text");
+  if (list.empty()) {
+    for (int c = 0; c <= 0x7F; ++c) {
+      const char byte = static_cast<char>(c);
+      if (state.allows({&byte, 1})) list.push_back(quote(forced_text(state, byte)));
+    }
+  }
   return list.empty() ? "nothing" : alternatives(list);
 }
 

@@ -139,6 +139,62 @@ TEST_F(ValidateCli, MessagesCutNoCharacter) {
   EXPECT_NE(forced.err.find("found 'x', expected 'a'\n"), std::string::npos) << forced.err;
 }
 
+TEST_F(ValidateCli, NamesTheCharactersThatAPatternExpects) {
+  struct Case {
+    const char *pattern, *text, *message;
+  };
+  for (const Case& of :
+       std::initializer_list<Case>{{"a{60}", "b", "1:1: found 'b', expected 'aaaaaaaaaaaaaaaaaaaaaaaa'\n"},
+                                   {"[a-z]b", "1", "expected one of [a-z]\n"},
+                                   {"[a-zA-Z]b", "1", "expected one of [A-Za-z]\n"},
+                                   {"[a-zA-Z0-9]b", "-", "expected a digit or one of [A-Za-z]\n"},
+                                   {"[acegijmé]b", "1", "expected one of [acegijm] or beyond ASCII\n"},
+                                   {"[w-~]b", "1", "expected one of [w-~]\n"},
+                                   {"[^\\x00-\\x7f]b", "1", "expected a character beyond ASCII\n"},
+                                   {"a b", "ac", "1:2: found 'c', expected ' b'\n"},
+                                   {"a[\\t\\x7f]", "ac", "expected '\\x09' or '\\x7f'\n"},
+                                   {"ab", "a\nb", "1:2: found the end of the line, expected 'b'\n"}}) {
+    std::ofstream(path("text")) << of.text;
+    const Outcome outcome = run("validate --regex '" + std::string(of.pattern) + "' " + path("text"));
+    EXPECT_EQ(outcome.status, 1) << of.pattern;
+    EXPECT_NE(outcome.err.find(of.message), std::string::npos) << of.pattern << ": " << outcome.err;
+  }
+}
+
+TEST_F(ValidateCli, NamesTheStringsOfASchemaIfTheyAreFewAndShort) {
+  const auto expected = [&](const std::string& schema) {
+    std::ofstream(path("s.json")) << schema;
+    const std::string error = validate("1").err;
+    return error.substr(std::min(error.find("expected"), error.size()));
+  };
+  EXPECT_EQ(expected(R"({"enum": ["a", "b"]})"), "expected \"a\" or \"b\"\n");
+  EXPECT_EQ(expected(R"({"enum": ["1", "2", "3", "4", "5", "6", "7", "8", "9"]})"), "expected '\"'\n");
+  EXPECT_EQ(expected(R"({"type": "string", "pattern": "^[a-z]{3}$"})"), "expected '\"'\n");
+  EXPECT_EQ(expected(R"({"const": ")" + std::string(60, 'a') + "\"}"), "expected '\"aaaaaaaaaaaaaaaaaaaaaaa'\n");
+}
+
+TEST_F(ValidateCli, BytesThatAreNotUtf8AreNotPartOfTheCharacterBefore) {
+  for (const std::string character : {"", "é", "😀"}) {
+    std::ofstream(path("text")) << character << "\x80";
+    const Outcome outcome = run("validate --regex '" + character + "a' " + path("text"));
+    EXPECT_NE(outcome.err.find("found '\\x80', expected 'a'"), std::string::npos) << outcome.err;
+  }
+}
+
+TEST_F(ValidateCli, OnlyNumbersThatDoNotConformAreReadByTheirValues) {
+  std::ofstream(path("s.json")) << R"({"items": [{"type": "number"}, {"type": "string"}, {"multipleOf": 3}]})";
+  EXPECT_EQ(validate(R"([1.5e1, "a\"1e1", 3e1])").status, 0);
+  const std::string early = validate("[x, 3e1]").err;
+  EXPECT_NE(early.find("text:1:2: found 'x, 3e1]'"), std::string::npos) << early;
+}
+
+TEST_F(ValidateCli, StandardInputIsNamed) {
+  std::ofstream(path("lines")) << "a\nb\n";
+  EXPECT_EQ(run("validate --jsonl --regex 'a|b' < " + path("lines")).status, 0);
+  EXPECT_EQ(run("validate --regex ab < " + path("lines")).err,
+            "minimind: standard input:1:2: found the end of the line, expected 'b'\n");
+}
+
 TEST_F(ValidateCli, ChecksLinesAndGrammars) {
   const Outcome lines = validate("{\"name\":\"a\"}\n[]\n", "--jsonl");
   EXPECT_EQ(lines.status, 1);
