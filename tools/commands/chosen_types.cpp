@@ -4,11 +4,11 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <iterator>
 #include <map>
 #include <set>
+#include <string_view>
 #include <vector>
 
 #include "runtime/calibrate/calibration.h"
@@ -219,12 +219,11 @@ class Choosing {
 }  // namespace
 
 std::size_t parse_size(const std::string& text) {
-  double number = 0;
-  const auto [end, failed] = std::from_chars(text.data(), text.data() + text.size(), number);
-  const std::string unit(end, text.data() + text.size() - end);
-  const std::map<std::string, double> units{{"", 1}, {"B", 1}, {"kB", 1e3}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}};
+  std::string_view unit = text;
+  const double number = take_number<double>(unit).value_or(0);
+  const std::map<std::string_view, double> units{{"", 1}, {"B", 1}, {"kB", 1e3}, {"KB", 1e3}, {"MB", 1e6}, {"GB", 1e9}};
   const auto found = units.find(unit);
-  if (failed != std::errc() || found == units.end() || !(number > 0) || number * found->second > 1e15) {
+  if (found == units.end() || !(number > 0) || number * found->second > 1e15) {
     throw UsageError(fmt::format("--size is {}, expected a number of bytes such as 3.2MB or 650kB", quote(text)));
   }
   return static_cast<std::size_t>(number * found->second);

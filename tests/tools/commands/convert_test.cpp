@@ -426,6 +426,7 @@ TEST_F(CalibratedConvert, KeepsTheSizeAndPrintsAPlanThatRepeatsTheFile) {
 TEST_F(CalibratedConvert, RejectsWhatItCannotDoAndLeavesNothing) {
   std::ofstream(path("plan.txt")) << "blk.0.attn_q.weight q8_0\nblk.9.attn_q.weight q8_0\n";
   std::ofstream(path("q3.txt")) << "blk.0.attn_q.weight q3_k\n";
+  std::ofstream(path("iq2.txt")) << "blk.0.attn_q.weight iq2_xxs\n";
   std::ofstream(path("empty.jsonl")) << "";
   struct Case {
     std::string options;
@@ -437,6 +438,9 @@ TEST_F(CalibratedConvert, RejectsWhatItCannotDoAndLeavesNothing) {
       {"--bits 2" + text(), 1, "--bits is 2, expected "},
       {"--bits 17" + text(), 2, "--bits is 17, expected 1 to 16 bits per weight"},
       {"--size 3MiB" + text(), 2, "--size is '3MiB', expected a number of bytes"},
+      {"--size 0kB" + text(), 2, "--size is '0kB', expected a number of bytes"},
+      {"--size MB" + text(), 2, "--size is 'MB', expected a number of bytes"},
+      {"--size 1000001GB" + text(), 2, "--size is '1000001GB', expected a number of bytes"},
       {"--size 3MB", 2, "name the text with --calibrate"},
       {text(), 2, "--calibrate quantises, but no type is given"},
       {"--type f16" + text(), 2, "no matrix of the file has a block type"},
@@ -444,6 +448,7 @@ TEST_F(CalibratedConvert, RejectsWhatItCannotDoAndLeavesNothing) {
       {"--size 3MB --bits 5" + text(), 2, "give one of them"},
       {"--plan " + path("plan.txt"), 1, "plan.txt: 'blk.9.attn_q.weight' is not a tensor of the file"},
       {"--plan " + path("q3.txt"), 1, "blk.0.attn_q.weight is q3_k"},
+      {"--plan " + path("iq2.txt") + text(), 1, "is iq2_xxs, expected a type that convert writes; choose e.g. q8_0"},
       {"--type q8_0 --calibrate " + path("empty.jsonl"), 1, "has no token to predict"},
       {"--type q8_0 --calibrate " + path("none.jsonl"), 1, "none.jsonl: cannot be"},
   };
@@ -454,6 +459,39 @@ TEST_F(CalibratedConvert, RejectsWhatItCannotDoAndLeavesNothing) {
     EXPECT_FALSE(fs::exists(path("out.gguf"))) << of.options;
   }
   EXPECT_EQ(convert(model, path("out.pth"), "--type f16" + text()).status, 2);
+  const Outcome unread = convert(load_golden("v3-dense").model_path, path("out.gguf"), "--type q8_0" + text());
+  EXPECT_EQ(unread.status, 2);
+  EXPECT_NE(unread.err.find("--calibrate requires a tokenizer, and the model has none"), std::string::npos);
+}
+
+TEST_F(CalibratedConvert, APlanLeavesTensorsThatItDoesNotNameAsTheyAre) {
+  std::ofstream(path("plan.txt")) << "blk.0.attn_q.weight q8_0\nblk.0.attn_v.weight f16\nblk.0.ffn_down.weight q6_k\n";
+  const Outcome outcome =
+      convert(model, path("a.gguf"), "-t 1 --plan " + path("plan.txt") + " --calibrate " + path("text.jsonl"));
+  ASSERT_EQ(outcome.status, 0) << outcome.err;
+  EXPECT_NE(outcome.err.find("blk.0.ffn_down.weight as q8_0: its 96 columns are not a multiple of 256"),
+            std::string::npos)
+      << outcome.err;
+  const StoredTensors tensors = open_checkpoint(path("a.gguf"), {}).tensors;
+  EXPECT_EQ(tensors.at("model.layers.0.self_attn.q_proj.weight").dtype, DType::q8_0);
+  EXPECT_EQ(tensors.at("model.layers.0.self_attn.v_proj.weight").dtype, DType::f16);
+  EXPECT_EQ(tensors.at("model.layers.0.self_attn.k_proj.weight").dtype, DType::f32);
+}
+
+TEST_F(CalibratedConvert, MatricesThatHaveTheTypeStayAsTheyAre) {
+  ASSERT_EQ(convert(model, path("a.gguf"), "-q --type q8_0").status, 0);
+  ASSERT_EQ(convert(path("a.gguf"), path("b.gguf"), "--type q8_0" + text()).status, 0);
+  EXPECT_EQ(kl("a.gguf"), kl("b.gguf"));
+}
+
+TEST_F(CalibratedConvert, NotesATextThatTheModelPredictsNoBetterThanChance) {
+  const auto error = [&](const std::string& of) {
+    return convert(of, path("a.gguf"), "-t 1 --type q8_0 --force --calibrate " + path("text.jsonl")).err;
+  };
+  EXPECT_NE(error(model).find("nats per token, no better than chance (6.05)"), std::string::npos);
+  const std::string known = error(demo_model);
+  EXPECT_NE(known.find("GGUF"), std::string::npos) << known;
+  EXPECT_EQ(known.find("no better than chance"), std::string::npos) << known;
 }
 
 TEST_F(CalibratedConvert, NotesATextThatTheTokenizerHardlyKnows) {
