@@ -1,8 +1,10 @@
 #include "tools/commands/calibration_text.h"
 
 #include <gtest/gtest.h>
+#include <unistd.h>
 
 #include <algorithm>
+#include <filesystem>
 
 #include "tests/support/golden_tokenizer.h"
 #include "tests/support/peak_memory.h"
@@ -62,6 +64,36 @@ TEST_F(CalibrationTextFile, ReadsPartsOfAFileTooLongForOthers) {
   EXPECT_GE(parts.text.tokens.size(), 2000u);
   EXPECT_LT(parts.text.tokens.size(), 2600u);
   EXPECT_EQ(parts.split_characters, 0u);
+}
+
+TEST_F(CalibrationTextFile, RejectsALineTooLongForAnyRecord) {
+  const std::string path = folder_.write("text.jsonl", "{}\n{");
+  std::filesystem::resize_file(path, (std::uintmax_t{64} << 20) + 10);
+  EXPECT_EQ(error_of([&] { read(path, 100); }), path + ": line 2: has over 67108864 bytes, expected a record of fewer");
+}
+
+TEST_F(CalibrationTextFile, ReadsAPipe) {
+  int ends[2];
+  ASSERT_EQ(pipe(ends), 0);
+  const std::string text = "Some words";
+  ASSERT_EQ(write(ends[1], text.data(), text.size()), std::ssize(text));
+  close(ends[1]);
+  EXPECT_EQ(read("/dev/fd/" + std::to_string(ends[0]), 100).text.tokens,
+            read(folder_.write("text.txt", text), 100).text.tokens);
+  close(ends[0]);
+}
+
+TEST_F(CalibrationTextFile, PredictsOnlyTheAnswersOfConversations) {
+  folder_.write("tokenizer/tokenizer.json", read_whole_file(own_tokenizer + "/tokenizer.json"));
+  folder_.write("tokenizer/tokenizer_config.json",
+                R"j({"bos_token": "<|user|>", "eos_token": "<|end|>", "chat_template":
+    "{% for m in messages %}<|user|>{{ m.role }}\n{{ m.content }}<|end|>\n{% endfor %}"})j");
+  const std::string path = folder_.write(
+      "text.jsonl", R"({"conversations": [{"role": "user", "content": "a"}, {"role": "assistant", "content": "a"}]})");
+  const ReadCalibrationText read = read_calibration_text(path, config_, folder_.path() + "/tokenizer", 1000);
+  const auto predicted = std::count(read.text.predicted.begin(), read.text.predicted.end(), true);
+  EXPECT_GE(predicted, 2) << "the answer and its end";
+  EXPECT_LT(predicted, std::ssize(read.text.tokens) / 2);
 }
 
 TEST_F(CalibrationTextFile, CountsTokensThatArePartsOfCharacters) {

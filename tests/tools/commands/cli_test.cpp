@@ -249,6 +249,23 @@ TEST_F(Cli, TokenizeAndDecodeAreInverse) {
   const Outcome bad = run("tokenize --decode --jsonl < " + path("jsonl") + options);
   EXPECT_EQ(bad.status, 1);
   EXPECT_NE(bad.err.find("line 1"), std::string::npos) << bad.err;
+  std::ofstream(path("ids")) << jsonl.out;
+  EXPECT_EQ(run("tokenize --decode --jsonl < " + path("ids") + options).out, read_whole_file(path("jsonl")));
+}
+
+TEST_F(Cli, TokenizeRejectsIdsThatAreNone) {
+  const std::string options = " --tokenizer " + golden_tokenizer;
+  for (const char* line : {"[1.5]", "[\"1\"]", "[2147483648]", "[-2147483649]", "7", "\"7\""}) {
+    std::ofstream(path("ids")) << line << "\n";
+    const Outcome outcome = run("tokenize --decode --jsonl < " + path("ids") + options);
+    EXPECT_EQ(outcome.status, 1) << line;
+    EXPECT_NE(outcome.err.find("expected a JSON array of token ids"), std::string::npos) << outcome.err;
+  }
+  const Outcome unknown = run("tokenize --decode -p 9999,9998" + options);
+  EXPECT_EQ(unknown.out, "");
+  EXPECT_EQ(unknown.err, "minimind: id 9999 is not in the vocabulary and has no text\n");
+  EXPECT_EQ(run("tokenize -p a --skip-special" + options).status, 2);
+  EXPECT_EQ(run("tokenize --decode -p 1 --add-special" + options).status, 2);
 }
 
 const std::string asking_for_a_poem =

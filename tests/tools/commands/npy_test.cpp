@@ -164,6 +164,17 @@ TEST(NpyWriter, WritesIntoAPipeWithoutReplacingIt) {
   EXPECT_TRUE(fs::is_fifo(pipe));
 }
 
+TEST(NpyWriter, ReportsADeviceThatTakesNothing) {
+  NpyWriter writer("/dev/full", 1, 1);
+  EXPECT_EQ(error_of([&] { writer.finish(); }), "/dev/full: cannot be written: No space left on device");
+  const std::vector<float> row(100'000);
+  NpyWriter other("/dev/full", 1, row.size());
+  EXPECT_EQ(error_of([&] {
+              other.write({row.data(), 1, row.size()});
+            }),
+            "/dev/full: cannot be written: No space left on device");
+}
+
 TEST(NpyWriter, RejectsAPipeThatNobodyReadsWithoutWaiting) {
   const TemporaryFolder folder;
   const std::string pipe = folder.path() + "/pipe";
@@ -198,6 +209,11 @@ TEST(NpyReader, ReadsWhatNumpyWrote) {
   }
 }
 
+TEST(NpyReader, ReadsAShapeThatEndsWithAComma) {
+  const TemporaryFile file(npy(header_of("(2, 3,)"), floats(6)));
+  EXPECT_EQ(at(NpyReader(file.path()), 1, 2), 5.5f);
+}
+
 TEST(NpyReader, ReadsVersionsTwoAndThreeAndUnalignedData) {
   for (const char version : {'\1', '\2', '\3'}) {
     const TemporaryFile file(npy(header_of("(2, 2)"), floats(4), version));
@@ -226,9 +242,9 @@ TEST(NpyReader, RejectsAHeaderLongerThanTheFile) {
 }
 
 TEST(NpyReader, RejectsOtherTypesOrdersAndDimensions) {
-  for (const std::string& header :
-       {header_of("(2, 2)", "<f8"), header_of("(2, 2)", ">f4"), header_of("(2, 2)", "<f2"),
-        header_of("(2, 2)", "<f4", "True"), header_of("(4,)"), header_of("(1, 2, 2)"), header_of("()")}) {
+  for (const std::string& header : {header_of("(2, 2)", "<f8"), header_of("(2, 2)", ">f4"), header_of("(2, 2)", "<f2"),
+                                    header_of("(2, 2)", "<f4", "True"), header_of("(4,)"), header_of("(4)"),
+                                    header_of("(1, 2, 2)"), header_of("()")}) {
     const std::string error = read_error(npy(header, floats(4)));
     EXPECT_NE(error.find(header.substr(0, header.size() - 1)), std::string::npos) << error;
     EXPECT_NE(error.find("expected float32"), std::string::npos) << error;

@@ -69,6 +69,23 @@ TEST_F(Render, UsesTheFamilysTemplateIfThereIsNoOther) {
   EXPECT_NE(outcome.err.find("has no chat template; using that of family v3"), std::string::npos) << outcome.err;
 }
 
+TEST_F(Render, ATokenizerWithoutATemplateRequiresAModelOrATemplate) {
+  std::filesystem::copy_file(tokenizer + "tokenizer.json", path("tokenizer.json"));
+  const std::string render = R"(render -p '{"messages": [{"role": "user", "content": "hi"}]}' --tokenizer )";
+  const Outcome outcome = run(render + path("tokenizer.json"));
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_EQ(outcome.err, "minimind: " + path("tokenizer.json") +
+                             ": has no chat template; give one with --template, or name the model with -m to use its "
+                             "family's\n");
+  EXPECT_EQ(run(render + path("tokenizer.json") + demo).out, "<|im_start|>user\nhi<|im_end|>\n");
+}
+
+TEST_F(Render, ATemplateAndAModelUseTheModelsTokenizer) {
+  std::ofstream(path("chat.jinja")) << "<|im_start|>";
+  const std::string render = R"(render --ids -p '{"messages": []}' --template )" + path("chat.jinja");
+  EXPECT_EQ(run(render + demo).out, "1\n");
+}
+
 TEST_F(Render, PrefersATemplateFileToTheConfig) {
   std::filesystem::copy(tokenizer, path("tokenizer"));
   const auto write = [&](const std::string& name, const std::string& text) {
