@@ -56,6 +56,8 @@ TEST(InputHistory, KeepsTheLastThousandAndShortensTheFile) {
 TEST(InputHistory, AMalformedFileIsNotAnError) {
   const TemporaryFolder folder;
   EXPECT_EQ(InputHistory(folder.write("history", "\xff\xfe\ngood\n\\")).entries(), (Entries{"good", "\\"}));
+  const std::string huge(InputHistory::longest_entry + 1, 'x');
+  EXPECT_EQ(InputHistory(folder.write("history", huge + "\ngood\n")).entries(), Entries{"good"});
 }
 
 TEST(InputHistory, AnUnwritablePathIsNotAnError) {
@@ -76,6 +78,8 @@ TEST(InputHistory, IsInTheXdgStateFolder) {
   EXPECT_EQ(history_path(), "/home/me/.local/state/minimind/history");
   unsetenv("XDG_STATE_HOME");
   EXPECT_EQ(history_path(), "/home/me/.local/state/minimind/history");
+  unsetenv("HOME");
+  EXPECT_EQ(history_path(), "");
 }
 
 }  // namespace

@@ -57,6 +57,8 @@ TEST(LineText, InvisibleCharactersAreEscaped) {
   EXPECT_EQ(show_character(U"e\u0301").columns, 1u);
   EXPECT_TRUE(show_character(U"中").certain);
   EXPECT_FALSE(show_character(U"👩‍👧").certain);
+  EXPECT_TRUE(show_character(U"あ").certain);
+  EXPECT_FALSE(show_character(U"\u303f").certain) << "narrow, among wide ones";
 }
 
 TEST(LineLayout, AWideCharacterIsNotSplitAtTheEdge) {
@@ -78,6 +80,7 @@ TEST(LineLayout, OneRowShowsTheTextAroundTheCursor) {
   const LineInOneRow row = lay_out_in_one_row({U"> ", false, U"abcdefghij", 8}, 7);
   EXPECT_EQ(row.before, "cdefgh");
   EXPECT_EQ(row.after, "");
+  EXPECT_EQ(lay_out_in_one_row({U"> ", false, U"a\tb\nc", 0}, 40).after, "a^Ib^Jc");
   EXPECT_EQ(lay_out_in_one_row({U"> ", false, U"一\n二", 1}, 20).after, "^J二");
 }
 
@@ -92,9 +95,19 @@ TEST(LineEdit, KeysMoveAndDeleteByCharactersAndWords) {
   EXPECT_EQ(typed("ab\x01\x04"), "b");
 }
 
+TEST(LineHistory, KeepsTheLastEntries) {
+  LineHistory history;
+  for (std::size_t i = 0; i < LineHistory::most_entries + 5; ++i) history.add({static_cast<char32_t>(U'一' + i)});
+  EXPECT_EQ(history.size(), LineHistory::most_entries);
+  std::optional<std::u32string> oldest;
+  while (const auto older = history.older(U"")) oldest = older;
+  EXPECT_EQ(oldest, std::u32string(1, U'一' + 5));
+}
+
 TEST(LineEdit, PastedNewlinesAreNotEnter) {
   EXPECT_EQ(typed("\x1b[200~a\r\nb\rc\n\x1b[201~d"), "a\nb\ncd");
   EXPECT_EQ(typed("a\x1b\rb"), "a\nb");
+  EXPECT_EQ(typed(std::string("\x1b[200~a\0b\x1b[201~", 15)), "ab");
 }
 
 TEST(LineEdit, UnknownSequencesAreNotTyped) {

@@ -15,8 +15,8 @@ namespace minimind {
 namespace {
 
 // Reads lines and prints each between brackets, newlines as |, until the input ends.
-int echo_lines() {
-  setenv("TERM", "xterm", 1);
+int echo_lines_on(const char* terminal) {
+  setenv("TERM", terminal, 1);
   setenv("HOME", "/nonexistent", 1);
   setenv("LC_ALL", "C", 1);
   LineEditor editor(stderr, {"/reset", "/regenerate", "/undo"}, watch_terminal_signals());
@@ -31,6 +31,10 @@ int echo_lines() {
   }
 }
 
+int echo_lines() {
+  return echo_lines_on("xterm");
+}
+
 class LineEditorTest : public testing::Test {
  protected:
   void expect(std::string_view keys, const std::string& shown) {
@@ -39,8 +43,13 @@ class LineEditorTest : public testing::Test {
     if (shown.ends_with(']')) terminal_.wait_for("> ");
   }
   void SetUp() override { ASSERT_TRUE(terminal_.wait_for("> ")) << terminal_.shown(); }
+  void TearDown() override {
+    if (!ended_) terminal_.type("\x04");
+    EXPECT_EQ(terminal_.status(), 0);
+  }
 
   PseudoTerminal terminal_{echo_lines};
+  bool ended_ = false;  // otherwise Ctrl-D ends it
 };
 
 TEST_F(LineEditorTest, KeysMoveByWholeCharacters) {
@@ -130,13 +139,40 @@ TEST_F(LineEditorTest, CtrlCCancelsTheLine) {
 
 TEST_F(LineEditorTest, CtrlDOnAnEmptyLineEndsTheInput) {
   expect("ab\x02\x04\r", "entered[a]");
-  terminal_.type("\x04");
-  EXPECT_EQ(terminal_.status(), 0);
 }
 
 TEST_F(LineEditorTest, AClosedTerminalEndsTheInput) {
   terminal_.signal(SIGHUP);
-  EXPECT_EQ(terminal_.status(), 0);
+  ended_ = true;
+}
+
+TEST(LineEditor, AHangupWithoutASignalEndsTheInput) {
+  PseudoTerminal terminal([] {
+    int typing = -1, reading = -1;
+    if (openpty(&typing, &reading, nullptr, nullptr, nullptr) != 0 || dup2(reading, STDIN_FILENO) < 0) return 2;
+    close(reading);
+    close(typing);
+    LineEditor editor(stderr, {}, watch_terminal_signals());
+    return editor.read(">", false).end == LineEnd::end_of_input ? 0 : 1;
+  });
+  EXPECT_EQ(terminal.status(), 0);
+}
+
+TEST(LineEditor, ATerminalWithoutEscapeSequencesShowsOneRow) {
+  PseudoTerminal terminal([] { return echo_lines_on("dumb"); });
+  ASSERT_TRUE(terminal.wait_for("> "));
+  terminal.type("abc");
+  ASSERT_TRUE(terminal.wait_for("> abc\r> abc"));
+  terminal.type("\x7f\x7f");
+  ASSERT_TRUE(terminal.wait_for("> a  \r> a"));
+  terminal.type("\x0c");
+  ASSERT_TRUE(terminal.wait_for("\n\r> a"));
+  terminal.type("\x1b\rb\r");
+  ASSERT_TRUE(terminal.wait_for("> a^Jb"));
+  ASSERT_TRUE(terminal.wait_for("entered[a|b]"));
+  terminal.type("\x04");
+  EXPECT_EQ(terminal.status(), 0);
+  EXPECT_EQ(terminal.shown().find('\x1b'), std::string::npos) << terminal.shown();
 }
 
 TEST_F(LineEditorTest, TabCompletesWords) {
