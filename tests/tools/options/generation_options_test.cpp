@@ -42,6 +42,15 @@ TEST_F(ConstrainedCli, WritesTextOfTheSchema) {
   EXPECT_FALSE(nlohmann::json::parse(run("generate -q -p 山 -n 1 --json" + demo).out).contains("conforms"));
 }
 
+TEST_F(ConstrainedCli, WritesTheWhitespaceAndTheReferencesThatAreGiven) {
+  std::ofstream(path("item.json")) << R"({"const": "a"})";
+  std::ofstream(path("s.json")) << R"({"type": "array", "items": {"$ref": "urn:a=b"}, "minItems": 2, "maxItems": 2})";
+  const std::string call =
+      "generate -q -p 山 --json-schema " + path("s.json") + " --schema-ref urn:a=b=" + path("item.json") + demo;
+  EXPECT_EQ(run(call + " --whitespace none").out, "[\"a\",\"a\"]");
+  EXPECT_EQ(nlohmann::json::parse(run(call + " --open-schema").out), nlohmann::json({"a", "a"}));
+}
+
 TEST_F(ConstrainedCli, ReportsATruncatedText) {
   std::ofstream(path("g.gbnf")) << "root ::= \"春风吹又生\" [一-龥]{20}";
   const std::string call = "generate -p 山 --seed 1" + demo + " --grammar " + path("g.gbnf");
@@ -56,6 +65,7 @@ TEST_F(ConstrainedCli, UsageErrorsDifferFromFileErrors) {
   std::ofstream(path("g.gbnf")) << "root ::= x";
   std::ofstream(path("s.json")) << R"({"not":{"unevaluatedItems":false}})";
   std::ofstream(path("o.json")) << R"({"tyep":"string"})";
+  std::ofstream(path("many.json")) << R"({"a":1,"b":1,"c":1,"d":1,"e":1,"f":1,"g":1,"h":1,"i":1,"j":1,"k":1})";
   const auto expect = [&](const std::string& options, int status, const std::string& message) {
     const Outcome outcome = run("generate -p 山 -n 1" + demo + " " + options);
     EXPECT_EQ(outcome.status, status) << options << outcome.err;
@@ -66,7 +76,13 @@ TEST_F(ConstrainedCli, UsageErrorsDifferFromFileErrors) {
          "s.json: #/not: unevaluatedProperties and unevaluatedItems are not supported where");
   expect("--json-schema " + path("o.json") + " --strict-schema", 1, "o.json: tyep is not supported");
   expect("--json-schema " + path("o.json"), 0, "o.json: ignored, because they say nothing about what is valid: tyep");
-  expect("--json-schema " + path("o.json") + " --schema-ref x", 2, "--schema-ref is 'x', expected URI=FILE");
+  expect("--json-schema " + path("many.json"), 0, "is valid: a, b, c, d, e, f, g, h, i, j, ... (11 in all); --strict");
+  for (const std::string bad : {"x", "=x", "x="}) {
+    expect("--json-schema " + path("o.json") + " --schema-ref " + bad, 2,
+           "--schema-ref is '" + bad + "', expected URI=FILE");
+  }
+  expect("--regex '\xff'", 2, "--regex is not UTF-8");
+  expect("--whitespace none", 2, "are for --json-schema");
   expect("--open-schema", 2, "are for --json-schema");
   expect("--json-schema " + path("o.json") + " --open-schema --closed", 2, "give either --open-schema or");
   expect("--grammar a --json-schema b", 2,
