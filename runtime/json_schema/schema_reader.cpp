@@ -649,8 +649,10 @@ void SchemaReader::read_strings(const SchemaJson& schema, const Place& place, Sc
     if (!text->is_string()) fail(place.at("pattern"), "expected a text");
     node.strings.push_back(pattern(text->get<std::string>(), place.at("pattern")));
   }
-  if (!schema.contains("format") || !schema["format"].is_string()) return;
-  const std::string format = schema["format"].get<std::string>();
+  const SchemaJson* const name = value_of(schema, place, "format");
+  if (name == nullptr) return;
+  if (!name->is_string()) fail(place.at("format"), "expected a text");
+  const std::string format = name->get<std::string>();
   const AutomatonId automaton =
       nodes_.automata_.cached("format " + format, [&] { return format_automaton(format).value_or(Automaton()); });
   if (nodes_.automata_[automaton].empty()) return ignore(fmt::format("format {}", quote(format)));
