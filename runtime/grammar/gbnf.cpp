@@ -88,9 +88,9 @@ void GrammarReader::skip_space(bool newlines) {
   for (; !at_end(); ++at_) {
     const char c = peek();
     if (c == '#') at_ = std::min(text_.find_first_of("\r\n", at_), text_.size());
-    if (at_end()) return;
+    if (at_end()) return;  // otherwise a comment is followed by the end of its line
     const bool ends_line = peek() == '\n' || peek() == '\r';
-    if (c == '#' ? !(ends_line && newlines) : !(c == ' ' || c == '\t' || (ends_line && newlines))) return;
+    if (c == '#' ? !newlines : !(c == ' ' || c == '\t' || (ends_line && newlines))) return;
   }
 }
 
@@ -266,7 +266,7 @@ class GrammarParser {
       if (reader_.at_end()) reader_.fail_at(begin, "this set has no closing ]");
       const std::size_t at = reader_.position();
       const char32_t first = reader_.take_character();
-      const bool range = reader_.starts_with("-") && !reader_.starts_with("-]") && reader_.take_if("-");
+      const bool range = !reader_.starts_with("-]") && reader_.take_if("-");
       const char32_t last = range ? reader_.take_character() : first;
       if (last < first) reader_.fail_at(at, "this range ends before it starts");
       ranges.push_back({first, last});
