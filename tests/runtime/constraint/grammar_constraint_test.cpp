@@ -6,6 +6,7 @@
 #include <memory>
 #include <nlohmann/json.hpp>
 #include <random>
+#include <stdexcept>
 #include <string>
 #include <string_view>
 #include <vector>
@@ -17,6 +18,7 @@
 #include "runtime/tokenizer/tokenizer.h"
 #include "tests/runtime/constraint/random_schema.h"
 #include "tests/support/cases.h"
+#include "weights/base/error.h"
 
 namespace minimind {
 namespace {
@@ -63,6 +65,40 @@ TEST(GrammarConstraint, HasTheTokensOfASmallerModel) {
   GrammarConstraint constraint(grammar, make_token_trie(tokenizer), tokenizer, vocab_size, {}, 10);
   ASSERT_EQ(constraint.allowed().size(), vocab_size);
   EXPECT_TRUE(constraint.allowed()[static_cast<std::size_t>(tokenizer.encode("a").front())]);
+}
+
+// A tokenizer with the tokens "x" and "y", and an id between them without a text.
+Tokenizer tokenizer_with_a_gap() {
+  TokenizerData data;
+  data.source = "test.json";
+  data.vocab = {{"x", 0}, {"y", 2}};
+  return Tokenizer(data);
+}
+
+TEST(GrammarConstraint, ReportsAVocabularyThatCannotContinueTheText) {
+  const Tokenizer tokenizer = tokenizer_with_a_gap();
+  const auto grammar = std::make_shared<const Grammar>(parse_grammar("root ::= \"x\" (\"z\" | \"yz\")", "g.gbnf"));
+  GrammarConstraint constraint(grammar, make_token_trie(tokenizer), tokenizer, tokenizer.vocab_size(), {}, 10);
+  EXPECT_EQ(std::vector(constraint.allowed().begin(), constraint.allowed().end()),
+            (std::vector<std::uint8_t>{1, 0, 0}));
+  constraint.accept(0, 9);
+  EXPECT_TRUE(constraint.allowed()[2]);
+  constraint.accept(2, 8);
+  EXPECT_THROW(constraint.allowed(), Error);
+  EXPECT_FALSE(constraint.conforms("xyz")) << "it has failed";
+  EXPECT_THROW(constraint.allowed(), std::logic_error);
+}
+
+TEST(GrammarConstraint, ATokenThatIsNotAllowedIsAMistakeOfTheCaller) {
+  const Tokenizer tokenizer = tokenizer_with_a_gap();
+  const auto grammar = std::make_shared<const Grammar>(parse_grammar("root ::= \"x\"", "g.gbnf"));
+  GrammarConstraint constraint(grammar, make_token_trie(tokenizer), tokenizer, tokenizer.vocab_size(), {}, 10);
+  constraint.accept(2, 9);
+  EXPECT_THROW(constraint.allowed(), std::logic_error);
+}
+
+TEST(GrammarConstraint, NoGrammarConstrainsNothing) {
+  EXPECT_EQ(constrain_to(nullptr, nullptr, std::nullopt), nullptr);
 }
 
 TEST(GrammarConstraint, TextsCanShareATrie) {

@@ -66,6 +66,22 @@ TEST_F(MarkedConstraintTest, OpensAnotherTextOrEnds) {
   EXPECT_EQ(allowed(its), next);
 }
 
+TEST_F(MarkedConstraintTest, MarksMayBeOneTokenAndEndTokensOutsideTheVocabulary) {
+  const std::vector<std::int32_t> mark = tokenizer.encode_with_special("<tool_call>");
+  ASSERT_EQ(mark.size(), 1u);
+  const auto beyond = static_cast<std::int32_t>(tokenizer.vocab_size());
+  MarkedConstraint its(grammar, make_token_trie(tokenizer), tokenizer, tokenizer.vocab_size(), std::vector{beyond},
+                       1000, GrammarMarks{.open = mark, .close = mark, .starts_open = true});
+  take(its, text);
+  EXPECT_EQ(allowed(its), mark);
+  take(its, mark);
+  EXPECT_TRUE(its.conforms(""));
+  EXPECT_TRUE(its.finished()) << "no end token is left";
+  EXPECT_EQ(allowed(its), mark);
+  take(its, mark);
+  take(its, text);
+}
+
 TEST_F(MarkedConstraintTest, OpensNoTextThatCannotEnd) {
   MarkedConstraint its = constraint(false);
   take(its, text);
