@@ -253,6 +253,14 @@ TEST_F(Cli, TokenizeAndDecodeAreInverse) {
   EXPECT_EQ(run("tokenize --decode --jsonl < " + path("ids") + options).out, read_whole_file(path("jsonl")));
 }
 
+TEST_F(Cli, AProgramWithoutItsDemoModelRequiresAModel) {
+  std::filesystem::copy_file(program(), path("minimind"));
+  EXPECT_NE(std::system((path("minimind") + " tokenize -p a 2> " + path("err")).c_str()), 0);
+  EXPECT_EQ(read_whole_file(path("err")), "minimind: the demo model is neither next to " +
+                                              std::filesystem::path(path("minimind")).parent_path().string() +
+                                              " nor in ../share/minimind; name a checkpoint with --model\n");
+}
+
 TEST_F(Cli, TokenizeRejectsIdsThatAreNone) {
   const std::string options = " --tokenizer " + golden_tokenizer;
   for (const char* line : {"[1.5]", "[\"1\"]", "[2147483648]", "[-2147483649]", "7", "\"7\""}) {

@@ -9,6 +9,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/pseudo_terminal.h"
 #include "tests/support/temporary_file.h"
 
 namespace minimind {
@@ -113,6 +114,13 @@ TEST(TextOptions, APromptMayLookLikeAnOptionOrAList) {
 TEST(TextOptions, AnEmptyPromptDoesNotReadStdin) {
   const StandardInput input("not requested");
   EXPECT_EQ(parse<TextOptions>({"-p", ""}).read(), "");
+}
+
+TEST(TextOptions, ATerminalIsToldHowToEndTheText) {
+  PseudoTerminal terminal([] { return read_standard_input() == "春\n" ? 0 : 1; });
+  ASSERT_TRUE(terminal.wait_for("reading from the terminal; end with Ctrl-D"));
+  terminal.type("春\n\x04");
+  EXPECT_EQ(terminal.status(), 0);
 }
 
 TEST(TextOptions, PromptAndFileAreAUsageError) {
