@@ -80,7 +80,8 @@ void BodyFields::read(const GenerationParameter& parameter, const std::string& n
   if (!value) return;
   if (parameter.is_number()) return read_number(parameter, name, parameters);
   if (parameter.name == "stop") {
-    parameters.stop = short_texts(name);
+    // Programs that split a text at a mark have an empty string where there is none: it stops nothing.
+    parameters.stop = short_texts(name, most_short_texts, EmptyTexts::dropped);
     return;
   }
   if (!value->is_number_integer()) fail(name, "an integer of 64 bits");
@@ -103,21 +104,21 @@ void BodyFields::read_parameters(GenerationParameters& parameters, Dialect diale
   }
 }
 
-std::vector<std::string> BodyFields::short_texts(const std::string& name, std::size_t most) const {
+std::vector<std::string> BodyFields::short_texts(const std::string& name, std::size_t most, EmptyTexts empty) const {
   const ChatJson* const value = find(name);
   if (!value) return {};
   const std::size_t count = value->is_array() ? value->size() : 1;
   std::vector<std::string> texts;
-  for (std::size_t i = 0; i < count && count <= most; ++i) {
+  bool fits = count <= most;
+  for (std::size_t i = 0; i < count && fits; ++i) {
     const ChatJson& text = value->is_array() ? (*value)[i] : *value;
-    const bool fits = text.is_string() && !text.get_ref<const std::string&>().empty() &&
-                      text.get_ref<const std::string&>().size() <= longest_short_text;
-    if (!fits) break;
-    texts.push_back(text.get<std::string>());
+    if (text == "" && empty == EmptyTexts::dropped) continue;
+    fits = text.is_string() && text != "" && text.get_ref<const std::string&>().size() <= longest_short_text;
+    if (fits) texts.push_back(text.get<std::string>());
   }
-  if (texts.size() == count) return texts;
-  fail(name, fmt::format("a string or a list of at most {} strings, none of them empty or over {} bytes", most,
-                         longest_short_text));
+  if (fits) return texts;
+  fail(name, fmt::format("a string or a list of at most {} strings, none of them {}over {} bytes", most,
+                         empty == EmptyTexts::dropped ? "" : "empty or ", longest_short_text));
 }
 
 const ChatJson* BodyFields::object(const std::string& name) const {

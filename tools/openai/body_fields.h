@@ -34,9 +34,11 @@ class BodyFields : public ChatFields {
   // ranges, as in vLLM and llama.cpp, and Ollama's num_predict -2. A seed of -1 is none. A temperature between 0 and
   // its least is 0.
   void read_parameters(GenerationParameters& parameters, Dialect dialect) const;
-  // A string or a list of them, none of them empty or too long: each token of a text is compared with all of them.
+  // A string or a list of them, none of them too long: each token of a text is compared with all of them.
   static constexpr std::size_t most_short_texts = 64, longest_short_text = 1000;
-  std::vector<std::string> short_texts(const std::string& name, std::size_t most = most_short_texts) const;
+  enum class EmptyTexts : std::uint8_t { rejected, dropped };
+  std::vector<std::string> short_texts(const std::string& name, std::size_t most = most_short_texts,
+                                       EmptyTexts empty = EmptyTexts::rejected) const;
   // An object, whose fields the caller reads.
   const ChatJson* object(const std::string& name) const;
 

@@ -422,7 +422,7 @@ TEST_F(Batch, NamesTheFieldThatIsWrong) {
       {R"({"prompt": "a", "temperature": "hot"})", "temperature"},
       {R"({"prompt": "a", "top_k": -2})", "top_k"},
       {R"({"prompt": "a", "seed": 1.5})", "seed"},
-      {R"({"prompt": "a", "stop": [""]})", "stop"},
+      {R"({"prompt": "a", "stop": [3]})", "stop"},
       {R"({"prompt": "a", "logit_bias": {"x": 1}})", "logit_bias"},
       {R"({"prompt": "a", "model": "gpt-4"})", "model"},
       {R"({"prompt": "a", "echo": 1})", "echo"},

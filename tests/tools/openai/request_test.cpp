@@ -145,6 +145,13 @@ TEST(Request, ASeedOfMinusOneIsNone) {
   EXPECT_EQ(read_request({{"prompt", "a"}, {"seed", ~std::uint64_t{0}}}, false, defaults()).seed, ~std::uint64_t{0});
 }
 
+TEST(Request, AnEmptyStringStopsNothing) {
+  EXPECT_TRUE(read_request({{"prompt", "a"}, {"stop", ""}}, false, defaults()).stop.empty());
+  const RequestJson split{{"prompt", "a"}, {"stop", {"", "b"}}};
+  EXPECT_EQ(read_request(split, false, defaults()).stop, std::vector<std::string>{"b"});
+  EXPECT_THROW(read_request({{"prompt", "a"}, {"dry_sequence_breakers", {""}}}, false, defaults()), RequestError);
+}
+
 TEST(Request, ATemperatureBelowTheLeastIsZero) {
   for (const double low : {1e-8, 5e-324, 9.9e-7}) {
     EXPECT_EQ(read_request({{"prompt", "a"}, {"temperature", low}}, false, defaults()).sampling.temperature, 0) << low;
