@@ -22,6 +22,9 @@ namespace {
 
 constexpr std::string_view dry_range = "dry_penalty_last_n";
 
+// A double of this size or less is one integer alone.
+constexpr double largest_exact = 9007199254740992;
+
 // The least of the negative numbers that mean no limit; 0 if there are none.
 int least_word(const GenerationParameter& parameter, std::string_view name) {
   if (name == "num_predict") return -2;  // Ollama's: until the context is full
@@ -73,7 +76,7 @@ void BodyFields::read_number(const GenerationParameter& parameter, const std::st
   fail(name, fmt::format("{} {}", counts ? "a whole number," : "a number,", parameter.range()));
 }
 
-// OpenAI's seed is any integer of 64 bits. -1 is none, as in llama.cpp, Ollama and vLLM.
+// OpenAI's seed is any integer of 64 bits, also written as 5.0. -1 is none, as in llama.cpp, Ollama and vLLM.
 void BodyFields::read(const GenerationParameter& parameter, const std::string& name,
                       GenerationParameters& parameters) const {
   const ChatJson* const value = find(name);
@@ -84,7 +87,9 @@ void BodyFields::read(const GenerationParameter& parameter, const std::string& n
     parameters.stop = short_texts(name, most_short_texts, EmptyTexts::dropped);
     return;
   }
-  if (!value->is_number_integer()) fail(name, "an integer of 64 bits");
+  const double real = value->is_number_float() ? value->get<double>() : NAN;
+  const bool is_whole = std::abs(real) <= largest_exact && real == std::floor(real);
+  if (!is_whole && !value->is_number_integer()) fail(name, "an integer of 64 bits");
   parameters.seed = value->is_number_unsigned() ? value->get<std::uint64_t>()
                                                 : static_cast<std::uint64_t>(value->get<std::int64_t>());
   if (!value->is_number_unsigned() && *value == -1) parameters.seed.reset();

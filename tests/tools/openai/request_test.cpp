@@ -134,6 +134,11 @@ TEST(Request, AWholeNumberMayBeWrittenAsAFloat) {
   EXPECT_EQ(request.max_tokens, 5u);
   EXPECT_EQ(request.n, 2u);
   EXPECT_EQ(request.sampling.top_k, 0u);
+  EXPECT_EQ(read_request({{"prompt", "a"}, {"seed", -2.0}}, false, defaults()).seed, ~std::uint64_t{1});
+  EXPECT_EQ(read_request({{"prompt", "a"}, {"seed", -1.0}}, false, defaults()).seed, std::nullopt);
+  for (const double wrong : {1.5, 1e300}) {
+    EXPECT_THROW(read_request({{"prompt", "a"}, {"seed", wrong}}, false, defaults()), RequestError) << wrong;
+  }
   for (const double wrong : {1.5, 1e300, -2.0}) {
     EXPECT_THROW(read_request({{"prompt", "a"}, {"max_tokens", wrong}}, false, defaults()), RequestError) << wrong;
     EXPECT_THROW(read_request({{"prompt", "a"}, {"n", wrong}}, false, defaults()), RequestError) << wrong;
