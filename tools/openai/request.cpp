@@ -174,6 +174,7 @@ void read_chat(const BodyFields& body, Request& request, const RequestDefaults& 
   if (wants_logprobs) request.logprobs = top.value_or(0);
   body.require("modalities", ChatJson::array({"text"}));
   for (const char* const name : {"echo", "add_special_tokens"}) body.require(name, false);
+  body.require("functions", ChatJson::array());  // what tools were called before
   body.require("best_of", 1);
   if (body.object("prediction")) request.hints.emplace_back("prediction");
 }
@@ -197,7 +198,8 @@ void read_completion(const BodyFields& body, Request& request, const RequestDefa
   }
   request.echo = body.flag("echo").value_or(false);
   body.require("add_special_tokens", true);
-  if (const auto top = body.whole("logprobs", 0, defaults.most_logprobs)) request.logprobs = *top;
+  const bool has_logprobs = body.get("logprobs") != false;  // a chat's word for none
+  if (has_logprobs) request.logprobs = body.whole("logprobs", 0, defaults.most_logprobs);
   require_no_suffix(body);
 }
 

@@ -198,7 +198,9 @@ TEST(Request, FieldsOfOtherServersAreTakenIfTheyAreOff) {
                     {"include_reasoning", true},
                     {"add_special_tokens", !is_chat},
                     {"echo", false},
+                    {"logprobs", false},
                     {"best_of", 1}};
+    if (is_chat) off["functions"] = RequestJson::array();
     const RequestJson prompt =
         is_chat ? RequestJson{{"messages", {{{"role", "user"}, {"content", "a"}}}}} : RequestJson{{"prompt", "a"}};
     off.update(prompt);

@@ -1594,7 +1594,7 @@ TEST_F(ApiTest, NamesTheFieldThatIsWrong) {
       {chat_path, with(tool + R"(, "parallel_tool_calls": 1)"), "parallel_tool_calls"},
       {chat_path, with(tool + R"(, "tool_choice": "required", "grammar": "root ::= [a]")"), "grammar"},
       {chat_path, with(R"("structured_outputs": {"regex": "(a"})"), "structured_outputs.regex"},
-      {chat_path, with(R"("functions": [])"), "functions"},
+      {chat_path, with(R"("functions": [{"name": "f"}])"), "functions"},
       {chat_path, with(R"("modalities": ["audio"])"), "modalities"},
       {chat_path, with(R"("reasoning_effort": "much")"), "reasoning_effort"},
       {chat_path, with(R"("chat_template_kwargs": {"other": 1})"), "chat_template_kwargs.other"},
