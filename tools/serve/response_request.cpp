@@ -402,7 +402,8 @@ ResponseRequest read_response_request(const ChatJson& object, const RequestDefau
   for (const ChatJson& message : messages) chat["messages"].push_back(message);
   body.require("background", false);
   body.require("truncation", "disabled");
-  body.take_hints({"max_tool_calls"}, hints);
+  body.object("client_metadata");  // of Codex: what installation it is
+  body.take_hints({"max_tool_calls", "client_metadata"}, hints);
   if (const ChatJson* const options = body.object("stream_options")) {
     const BodyFields fields(*options, "stream_options");
     fields.flag("include_obfuscation");

@@ -1836,14 +1836,15 @@ TEST_F(ApiTest, NamesWhatAResponseCannotIncludeOnce) {
   own.notice = [&](const std::string& field) { notices.push_back(field); };
   Api api_with_notices(models, std::move(own));
   for (int i = 0; i < 2; ++i) {
-    const auto answer = post_to(
-        api_with_notices, "/v1/responses",
-        R"({"input": "a", "max_output_tokens": 1, "include": ["web_search_call.action.sources", "file_search_call.results"]})");
+    const auto answer =
+        post_to(api_with_notices, "/v1/responses",
+                R"({"input": "a", "max_output_tokens": 1, "client_metadata": {"x-codex-installation-id": "b"},
+            "include": ["web_search_call.action.sources", "file_search_call.results"]})");
     ASSERT_TRUE(answer->wait());
     EXPECT_EQ(answer->status(), 200) << answer->body();
   }
-  EXPECT_EQ(notices,
-            (std::vector<std::string>{"include: web_search_call.action.sources", "include: file_search_call.results"}));
+  EXPECT_EQ(notices, (std::vector<std::string>{"include: web_search_call.action.sources",
+                                               "include: file_search_call.results", "client_metadata"}));
 }
 
 TEST_F(ApiTest, NamesMarksForACacheOnce) {
