@@ -73,6 +73,7 @@ void read_sampling_params(const ChatJson& object, RolloutRequest& request) {
   require_no_other_sampling(fields, Dialect::sglang);
   request.with_special_tokens = !fields.flag("skip_special_tokens").value_or(true);
   request.with_ends = fields.flag("no_stop_trim").value_or(false);
+  fields.require("custom_params", ChatJson::object());
   fields.reject_the_rest();
 }
 
@@ -117,6 +118,7 @@ RolloutRequest read_rollout(const ChatJson& object) {
   for (const char* const name : {"image_data", "video_data", "audio_data", "token_ids_logprob"}) {
     body.require(name, ChatJson::array());
   }
+  body.require("lora_path", "");
   for (const char* const name : {"return_hidden_states", "return_routed_experts"}) body.require(name, false);
   body.take_hints(rollout_hints, request.texts.hints);
   body.reject_the_rest();

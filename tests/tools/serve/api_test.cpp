@@ -1669,7 +1669,8 @@ TEST_F(ApiTest, NamesTheFieldThatIsWrong) {
       {"/generate", R"({"input_ids": [7], "return_hidden_states": true})", "return_hidden_states"},
       {"/generate", R"({"input_ids": [7], "sampling_params": {"skip_special_tokens": 0}})",
        "sampling_params.skip_special_tokens"},
-      {"/generate", R"({"input_ids": [7], "sampling_params": {"custom_params": {}}})", "sampling_params.custom_params"},
+      {"/generate", R"({"input_ids": [7], "sampling_params": {"custom_params": {"a": 1}}})",
+       "sampling_params.custom_params"},
       {"/update_weights_from_disk", R"({"model_path": ""})", "model_path"},
       {"/flush_cache", R"({"all": true})", "all"},
       {"/detokenize", R"({"tokens": [-1]})", "tokens"},
@@ -2199,8 +2200,9 @@ TEST_F(ApiTest, TakesTheRolloutsOfTrainersUnchanged) {
           R"({"input_ids": [7, 8], "return_logprob": false, "logprob_start_len": -1, "token_ids_logprob": null, "rid": "a",
                "lora_path": null, "return_hidden_states": false, "sampling_params": {"n": 1, "max_new_tokens": 2,
                "presence_penalty": 0.0, "repetition_penalty": 1.0, "top_k": -1, "ignore_eos": false, "min_new_tokens": 0,
+               "custom_params": {},
                "skip_special_tokens": true, "spaces_between_special_tokens": true}})",
-          R"({"text": "a", "stream": true, "lora_path": null, "return_logprob": false, "logprob_start_len": -1,
+          R"({"text": "a", "stream": true, "lora_path": "", "return_logprob": false, "logprob_start_len": -1,
                "sampling_params": {"temperature": 0.0, "max_new_tokens": 2, "ignore_eos": true}})",
       }) {
     EXPECT_EQ(post_and_wait("/generate", Json::parse(body))->status(), 200) << body;
