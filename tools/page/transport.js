@@ -29,6 +29,7 @@ hear();
 
 // Ends a worker whose engine has failed, and starts another one, which has the poet alone, unless this one has not even started.
 function restart(reason) {
+  current.worker.onmessage = current.worker.onerror = null;  // the error that a worker ends with also comes after it is terminated
   current.worker.terminate();
   const message = started ? reason : t('broken', reason);
   for (const {reject} of waiting.values()) reject(new Error(message));

@@ -202,21 +202,25 @@ class BrokenEngineTest(FileTest):
     """An engine that ends within a function is no more; the page starts another one."""
 
     def start_server(self):
-        page, start = self.models / 'broken.html', '\nask({id, path, body}) {'
-        text = (PAGE / 'minimind.html').read_text()
-        self.assertEqual(text.count(start), 1)
-        page.write_text(text.replace(start, start + "if (body.includes('unreachable')) throw new WebAssembly.RuntimeError('unreachable');"))
+        page, text = self.models / 'broken.html', (PAGE / 'minimind.html').read_text()
+        end = "throw new WebAssembly.RuntimeError('unreachable');"
+        for start, broken in (('\nask({id, path, body}) {', f"globalThis.stops = body.includes('a step'); if (body.includes('a request')) {end}"),
+                              ('\nfunction run() {', f'if (globalThis.stops) {end}')):
+            self.assertEqual(text.count(start), 1)
+            text = text.replace(start, start + broken)
+        page.write_text(text)
         return types.SimpleNamespace(address=page.as_uri())
 
     def test_another_engine_is_started(self):
-        self.choose(self.models / 'half.gguf')
-        self.wait(lambda: self.chosen() == 'half', 60)
-        self.send('unreachable')
-        self.assertIn('unreachable; the engine was started again: open your checkpoint once more', self.text('.lane .error'))
-        self.wait(lambda: self.chosen() == 'minimind-poet', 60)
-        self.click('#new-chat')
-        self.send(POEM_QUESTION)
-        self.assertRegex(self.answer(), POEM)
+        for place in ('a request', 'a step'):
+            self.choose(self.models / 'half.gguf')
+            self.wait(lambda: self.chosen() == 'half', 60)
+            self.send(place)
+            self.assertIn('unreachable; the engine was started again: open your checkpoint once more', self.text('.lane .error'))
+            self.wait(lambda: self.chosen() == 'minimind-poet', 60)
+            self.click('#new-chat')
+            self.send(POEM_QUESTION)
+            self.assertRegex(self.answer(), POEM)
 
 
 class UnstartedTest(FileTest):
