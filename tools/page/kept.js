@@ -1,5 +1,6 @@
 // The checkpoint that the browser keeps for this page, in its own database, if the user says so: the files that were opened.
 
+import {t} from './language.js';
 import {erase, read, write} from './storage.js';
 
 const STORE = 'checkpoint', KEY = 'files';
@@ -15,10 +16,12 @@ async function store(mode) {
   return (await result(opening)).transaction(STORE, mode).objectStore(STORE);
 }
 
-// Keeps these files, as [{path, file}], in place of others. Throws what the browser says if it does not.
+// Keeps these files, as [{path, file}], in place of others. Throws an Error in words, or what the browser says, if it does not.
 export async function keep(files) {
   await result((await store('readwrite')).put(files, KEY));
-  write('kept', true);
+  if (write('kept', true)) return;
+  await forget();
+  throw new Error(t('noStorage'));
 }
 
 // Returns them; null if there are none, or the browser keeps nothing.

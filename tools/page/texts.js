@@ -13,6 +13,7 @@ addTexts({
   keepModel: ['Keep it in this browser', '保存在此浏览器中'],
   keptModel: ['This browser keeps {}.', '此浏览器保存着 {}。'],
   notKept: ['Not kept: {}', '未能保存：{}'],
+  noStorage: ['the storage of this page is full or disabled', '此页面的存储空间已满或被禁用'],
   forgetModel: ['Forget it', '删除'],
   forgotModel: ['This browser keeps no checkpoint now.', '此浏览器不再保存检查点。'],
   notOpened: ['Not opened: {}', '未能打开：{}'],

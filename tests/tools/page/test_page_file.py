@@ -139,6 +139,22 @@ class FileTest(PageTest):
         self.load()
         self.assertEqual(self.chosen(), 'minimind-poet')
 
+    def test_checkpoint_without_storage_is_not_kept(self):
+        self.choose(self.models / 'half.gguf')
+        self.wait(lambda: self.chosen() == 'half', 60)
+        self.script('Storage.prototype.setItem = () => { throw new DOMException("full", "QuotaExceededError"); }')
+        self.click('#notice button')
+        self.wait(lambda: self.text('#not-opened') == 'Not kept: the storage of this page is full or disabled')
+        count = self.browser.execute_async_script('''
+            const done = arguments[0], opening = indexedDB.open('minimind', 1);
+            opening.onsuccess = () => {
+              opening.result.transaction('checkpoint').objectStore('checkpoint').count().onsuccess = ({target}) => {
+                opening.result.close();
+                done(target.result);
+              };
+            };''')
+        self.assertEqual(count, 0)
+
     def test_stop_is_heard_at_once(self):
         self.find('#message').send_keys('续写：空山新雨后，')
         # In the page: an answer may be over before another process looks.
