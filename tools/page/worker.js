@@ -73,7 +73,7 @@ async function start() {
 async function load(id, files, {path, ...settings}, onread) {
   const folder = `/${id}/checkpoint`;
   const size = files.reduce((sum, {file}) => sum + file.size, 0);
-  if (size > MOST) throw new Error(`${path}: is ${Math.ceil(size / 1e6)} MB, expected at most ${MOST / 1e6}, which a page can hold`);
+  if (size > MOST) throw new Error(`${path || 'the folder'}: is ${Math.ceil(size / 1e6)} MB, expected at most ${MOST / 1e6}, which a page can hold`);
   let read = 0;
   try {
     for (const {path: name, file} of files) {

@@ -97,6 +97,11 @@ class FileTest(PageTest):
         self.assertIn('Not opened: cut.gguf', self.text('#not-opened'))
         self.choose(self.models / 'torch/model.pth')
         self.wait(lambda: 'model.pth has no tokenizer' in self.text('#not-opened'))
+        large = self.models / 'model.safetensors'
+        large.touch()
+        os.truncate(large, 2_100_000_000)
+        self.choose(large, *(self.models / 'torch').glob('*.json'))
+        self.wait(lambda: 'Not opened: the folder: is 2101 MB, expected at most 2000' in self.text('#not-opened'))
         self.send('再写一首')
         self.assertRegex(self.answer(), POEM)
 
