@@ -22,9 +22,13 @@ export class Engine {
   createFile(path, size) {
     const {FS} = this.#module;
     FS.mkdirTree(path.slice(0, path.lastIndexOf('/')) || '/');
-    const file = FS.open(path, 'w');
-    FS.ftruncate(file.fd, size);
-    return (bytes, offset) => FS.write(file, bytes, 0, bytes.length, offset);
+    FS.writeFile(path, '');
+    FS.truncate(path, size);
+    return (bytes, offset) => {
+      const file = FS.open(path, 'r+');
+      FS.write(file, bytes, 0, bytes.length, offset);
+      FS.close(file);  // else its memory is not free once it is removed
+    };
   }
 
   // Removes a folder of files, whose memory is free then.

@@ -204,6 +204,18 @@ test('of the checkpoints that are opened, the last two stay, and memory does not
   assert.match(JSON.stringify(engine.run(0).events), /the model was closed/);
 });
 
+// An open file keeps its memory after it is removed.
+test('files that are removed are closed', async () => {
+  let module;
+  const engine = await Engine.start(async (options) => module = await createMinimind(options), program);
+  const opened = () => module.FS.streams.filter(Boolean).length;
+  const before = opened();
+  give(engine, join(ROOT, 'weights/demo'), '/demo');
+  assert.deepEqual(Buffer.from(module.FS.readFile('/demo/config.json')), readFileSync(join(ROOT, 'weights/demo/config.json')));
+  engine.removeFolder('/demo');
+  assert.equal(opened(), before);
+});
+
 test('the inside of a text is shown', async () => {
   const engine = await poet();
   const {status, body} = answer(engine, {prompt: '夜泊枫桥'}, 'v1/inside');
