@@ -23,11 +23,12 @@ async function readProgram() {
 }
 
 export async function load(checkpoint, {program, ...settings} = {}) {
-  const engine = await Engine.start(createMinimind, program ?? await readProgram());
   const is_one = checkpoint instanceof Uint8Array || checkpoint instanceof ArrayBuffer;
   const files = Object.entries(is_one ? {'model.gguf': checkpoint} : checkpoint);
+  const [file, other] = files.map(([name]) => name).filter((name) => /\.(pth|gguf)$/i.test(name));
+  if (other) throw new EngineError(`${file} and ${other} are two checkpoints, expected one`);
+  const engine = await Engine.start(createMinimind, program ?? await readProgram());
   for (const [name, bytes] of files) engine.createFile(`/checkpoint/${name}`, bytes.byteLength)(new Uint8Array(bytes), 0);
-  const file = files.find(([name]) => /\.(pth|gguf)$/i.test(name))?.[0];
   try {
     return new Model(engine, engine.load({path: file ? `/checkpoint/${file}` : '/checkpoint', ...settings}));
   } finally {
@@ -46,8 +47,9 @@ class Model {
   }
 
   async* generate(request) {
-    for await (const {choices} of this.chunks(request)) {
-      const text = choices[0]?.delta?.content ?? choices[0]?.text;
+    for await (const {choices: [choice]} of this.chunks(request)) {
+      if (choice?.index > 0) throw new EngineError('the request has several answers, expected one; chunks() has the index of each');
+      const text = choice?.delta?.content ?? choice?.text;
       if (text) yield text;
     }
   }
@@ -68,8 +70,7 @@ class Model {
 
   async trace(request) {
     const body = typeof request === 'string' ? {prompt: request} : request;
-    const {value} = await this.#answer('v1/inside', body).next();
-    return JSON.parse(value);
+    for await (const answer of this.#answer('v1/inside', body)) return JSON.parse(answer);
   }
 
   // Yields the pieces of an answer. One that is left before its end is stopped.

@@ -248,7 +248,9 @@ test('the package is a module with the version of the program', async () => {
   }
   assert.equal((await model.trace('夜泊枫桥')).object, 'inside');
   await assert.rejects(textOfPackage({...POEM, temperature: 'warm'}), /^EngineError: temperature is "warm"|^Error: temperature is "warm"/);
+  for (const several of [{...POEM, n: 2}, {...line, prompt: ['夜', '秋']}]) await assert.rejects(textOfPackage(several), /has several answers, expected one/);
   await assert.rejects(load(new Uint8Array(9)), EngineError);
+  await assert.rejects(load({'a.gguf': new Uint8Array(9), 'b.pth': new Uint8Array(9)}), /^EngineError: a.gguf and b.pth are two|^Error: a.gguf and b.pth are two/);
   const demo = join(ROOT, 'weights/demo');
   const files = Object.fromEntries(readdirSync(demo).map((name) => [name, readFileSync(join(demo, name))]));
   assert.equal((await load(files)).name, 'checkpoint');

@@ -26,7 +26,7 @@ export type Request = string | {prompt: string; [parameter: string]: unknown} | 
 export interface Model {
   readonly name: string;
 
-  /** Yields the text of an answer in pieces, as they are written. Throws an EngineError if the request is wrong. */
+  /** Yields the text of an answer in pieces, as they are written. Throws an EngineError if the request is wrong, or has several answers. */
   generate(request: Request): AsyncGenerator<string, void, void>;
 
   /** Yields the chunks of an answer as OpenAI's API streams them: with thinking, tool calls, probabilities and usage. */
