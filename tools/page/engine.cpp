@@ -68,6 +68,15 @@ RequestDefaults page_defaults() {
   return defaults;
 }
 
+// As the server reads it: what is wrong is the request.
+ChatJson read_body(std::string_view body) {
+  try {
+    return parse_chat_json(body, "the body");
+  } catch (const Error& error) {
+    throw RequestError(error.what(), "", "invalid_json");
+  }
+}
+
 }  // namespace
 
 PageModel read_page_model(std::string_view json) {
@@ -199,7 +208,7 @@ void PageEngine::ask(int number, std::string_view path, std::string_view body) {
   const auto answer = std::make_shared<Answer>(number, events_);
   answers_.push_back(answer);
   try {
-    const ChatJson json = parse_chat_json(body, "the body");
+    const ChatJson json = read_body(body);
     const auto model = json.find("model");
     Loaded& loaded = named(model != json.end() && model->is_string() ? model->get<std::string>() : "");
     RequestDefaults defaults = defaults_;

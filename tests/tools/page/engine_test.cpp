@@ -76,6 +76,7 @@ TEST(PageEngine, AnswersARequestThatIsWrong) {
   for (const ChatJson& event : events) EXPECT_EQ(event[1], "send");
   EXPECT_EQ(events[0][2], 404);
   EXPECT_EQ(events[1][2], 400);
+  EXPECT_EQ(events[2][2], 400);
 }
 
 TEST(PageEngine, LooksInside) {
