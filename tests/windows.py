@@ -16,6 +16,7 @@ import shutil
 import subprocess
 import sys
 import tempfile
+import termios
 import time
 import unittest
 import urllib.request
@@ -381,6 +382,20 @@ class WindowsTest(unittest.TestCase):
         chat.type('\x03')
         self.assertEqual(chat.status(), INTERRUPTED)
 
+    def test_ctrl_z_ends_chat(self):
+        chat = Terminal('chat', '-m', self.poet)
+        chat.wait_for('>')
+        modes = termios.tcgetattr(chat.terminal)
+        modes[3] &= ~termios.ISIG  # otherwise it takes the key for itself
+        termios.tcsetattr(chat.terminal, termios.TCSANOW, modes)
+        chat.type('\x1a')
+        self.assertEqual(chat.status(), 0)
+
+    def test_a_console_has_characters_in_notes(self):
+        terminal = Terminal('inspect', '没有.pth')
+        self.assertEqual(terminal.status(), FAILED)
+        self.assertIn('没有.pth: cannot be opened', terminal.text())
+
     def test_a_console_needs_no_code_page_of_unicode(self):
         """The default one of Windows in English has no Chinese."""
         source = self.folder / 'other_code_page.c'
@@ -425,6 +440,12 @@ class WindowsTest(unittest.TestCase):
         server.type('\x03')
         self.assertEqual(server.status(), 0)
 
+    def test_serve_says_why_it_cannot_listen(self):
+        for options, words in ((['--host', '192.0.2.1', '--no-api-key'], 'Cannot assign requested address'),
+                               (['--socket', 'minimind.sock'], 'Address family not supported')):
+            refused = run('serve', '-q', '-m', self.poet, *options)
+            self.assertEqual(refused.returncode, FAILED)
+            self.assertIn(words, refused.stderr.decode())
 
     def test_serve_answers_after_a_model_was_dropped(self):
         """Whose thread had a team of its own."""

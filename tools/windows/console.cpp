@@ -12,7 +12,9 @@
 #include <algorithm>
 #include <cerrno>
 #include <csignal>
+#include <cstdio>
 #include <string>
+#include <string_view>
 
 #include "tools/windows/signals.h"
 #include "tools/windows/sockets.h"
@@ -39,7 +41,8 @@ void take_keys(HANDLE console) {
     const KEY_EVENT_RECORD& key = event.Event.KeyEvent;
     if (!key.bKeyDown && key.wVirtualKeyCode != VK_MENU)
       continue;  // Alt and digits, or what no key has: when Alt rises
-    if (const wchar_t unit = key.uChar.UnicodeChar) typed.append(key.wRepeatCount, unit);
+    const wchar_t unit = key.uChar.UnicodeChar;
+    if (unit) typed.append(key.wRepeatCount, unit == L'\x1a' ? L'\x04' : unit);  // Ctrl-Z is the Ctrl-D of this system
   }
 }
 
@@ -102,8 +105,25 @@ bool console_has_input(void* handle) {
 
 using namespace minimind::windows;
 
-extern "C" int isatty(int descriptor) {
+extern "C" {
+
+int isatty(int descriptor) {
   return is_console(handle_of(descriptor));
+}
+
+// The C library of wine gives a console the bytes of one character one by one, which it shows as three characters. Its
+// console shows its cells after each call: what is drawn over them takes another one.
+int fputs(const char* text, FILE* file) {
+  std::string_view rest = text;
+  if (!isatty(fileno(file))) return std::fwrite(text, 1, rest.size(), file) == rest.size() ? 0 : EOF;
+  if (std::fflush(file) != 0) return EOF;
+  while (!rest.empty()) {
+    const std::string_view piece = rest.substr(0, rest.find('\r', 1));
+    if (write(fileno(file), piece.data(), static_cast<unsigned>(piece.size())) < 0) return EOF;
+    rest.remove_prefix(piece.size());
+  }
+  return 0;
+}
 }
 
 int poll(pollfd* descriptors, unsigned long count, int milliseconds) {

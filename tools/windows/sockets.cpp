@@ -9,6 +9,7 @@
 
 #include <array>
 #include <cerrno>
+#include <cstdlib>
 
 #include "tools/windows/system.h"
 
@@ -99,6 +100,28 @@ short poll_socket(int descriptor, short) {
 }  // namespace minimind::windows
 
 using namespace minimind::windows;
+
+// The C library has numbers for these, but no words.
+extern "C" char* strerror(int error) {
+  switch (error) {
+    case EADDRINUSE:
+      return const_cast<char*>("Address already in use");
+    case EADDRNOTAVAIL:
+      return const_cast<char*>("Cannot assign requested address");
+    case EAFNOSUPPORT:
+      return const_cast<char*>("Address family not supported by protocol");
+    case ECONNABORTED:
+      return const_cast<char*>("Connection aborted");
+    case ECONNREFUSED:
+      return const_cast<char*>("Connection refused");
+    case ECONNRESET:
+      return const_cast<char*>("Connection reset by peer");
+    case ENOBUFS:
+      return const_cast<char*>("No buffer space available");
+    default:
+      return _sys_errlist[error >= 0 && error < _sys_nerr ? error : _sys_nerr];
+  }
+}
 
 SOCKET native_socket(int descriptor) {
   return static_cast<SOCKET>(descriptor & ~range_of_sockets);
