@@ -49,6 +49,8 @@ for unpacked in "$work"/minimind-*-linux-*; do
   ! readelf -l "$file" | grep -q INTERP || fail "$name needs a loader"
   ! readelf -d "$file" | grep -q NEEDED || fail "$name needs libraries"
   tests/hardening.sh "$file" || fail "$name is not hardened"
+  # Of what is in it alone, so that it has the same bytes whatever other files are made with it.
+  [ "$(grep -cE '^==== (libc6|mingw|ziglang)' "$unpacked/LICENSES.txt")" = 1 ] || fail "$name has licences of other files, or lacks its own"
   choose_processors "$name"
   for processor in $processors; do
     [ "$(run "$processor" generate -q --greedy -n 16 -p '床前明月光，')" = "$poem" ] ||

@@ -15,8 +15,6 @@ files=$(pwd)/build/release-files
 work=build/for
 rm -rf "$files"
 mkdir -p "$files" $work
-# shellcheck disable=SC2086 # A list of words.
-tools/licences.sh "$version" $LIBRARIES > $work/LICENSES.txt
 # Of all that is packed: the day of the version, that two builds give the same bytes.
 date=$(sed -n 's/^ -- .*>  //p' tools/debian/changelog | head -n 1)
 
@@ -63,6 +61,8 @@ for target in "$@"; do
   # shellcheck disable=SC2086 # A list of words.
   make --no-print-directory STATIC=1 BUILD="$build" CXX="$compiler" MACHINE="${target#*-}" SYSROOT="$sysroot" \
     SYSTEM=$system BUNDLED_MODEL=$poet WHEEL="$build/wheel" program $GOALS
-  pack "minimind-$version-$target" "$build/minimind$suffix" $work/LICENSES.txt
+  # shellcheck disable=SC2086 # A list of words.
+  RELEASE_TARGET=$target tools/licences.sh "$version" $LIBRARIES > "$build/LICENSES.txt"
+  pack "minimind-$version-$target" "$build/minimind$suffix" "$build/LICENSES.txt"
 done
 (cd "$files" && sha256sum -- * > SHA256SUMS && cat SHA256SUMS && ls -l)
