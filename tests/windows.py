@@ -409,8 +409,9 @@ class WindowsTest(unittest.TestCase):
     def test_ctrl_c_removes_what_is_not_complete(self):
         folder = self.folder / '中断'
         folder.mkdir()
-        results = folder / '结果.gguf'
-        work = Terminal('convert', self.poet, results, '--size', '3.2MB', '--calibrate', ROOT / 'README.md')
+        tokens = self.folder / '词元.txt'
+        tokens.write_text('5 ' * 6000)  # written as they are computed, for seconds
+        work = Terminal('logits', '-m', self.poet, '--tokens-file', tokens, '-o', folder / '结果.npy')
         wait_until(lambda: list(folder.iterdir()))
         work.type('\x03')
         self.assertEqual(work.status(), INTERRUPTED)
