@@ -128,10 +128,7 @@ Value rounded(Context&, const Value& subject, const Arguments& arguments) {
   const double number = float_of(subject);
   if (method == "common") {
     // Exact, so that a tie is one; it goes to the even digit.
-    const std::string text = fmt::format("{:.{}f}", number, precision);
-    double result = 0;
-    std::from_chars(text.data(), text.data() + text.size(), result);
-    return std::isfinite(number) ? result : number;
+    return std::isfinite(number) ? *number_in<double>(fmt::format("{:.{}f}", number, precision)) : number;
   }
   if (method != "ceil" && method != "floor")
     throw Failure("a method is " + quote(method) + ", expected common, ceil or floor");

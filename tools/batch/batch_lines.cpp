@@ -2,7 +2,6 @@
 
 #include <fmt/core.h>
 
-#include <charconv>
 #include <nlohmann/json.hpp>
 #include <utility>
 
@@ -10,6 +9,7 @@
 #include "runtime/text/utf8.h"
 #include "tools/openai/body_fields.h"
 #include "weights/base/error.h"
+#include "weights/base/text.h"
 #include "weights/io/json_fields.h"
 
 namespace minimind {
@@ -103,12 +103,9 @@ std::optional<LineId> request_of(std::string_view line) {
     return std::nullopt;
   }
   const std::string id = text_or_empty(object, "id");
-  std::size_t number = 0;
-  const bool numbered =
-      id.starts_with(batch_id_prefix) &&
-      std::from_chars(id.data() + batch_id_prefix.size(), id.data() + id.size(), number).ec == std::errc();
-  if (!numbered || !object.contains("custom_id")) return std::nullopt;
-  return LineId{number, text_or_empty(object, "custom_id")};
+  if (!id.starts_with(batch_id_prefix) || !object.contains("custom_id")) return std::nullopt;
+  const auto number = number_in<std::size_t>(std::string_view(id).substr(batch_id_prefix.size()));
+  return number ? std::optional(LineId{*number, text_or_empty(object, "custom_id")}) : std::nullopt;
 }
 
 }  // namespace minimind

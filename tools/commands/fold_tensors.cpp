@@ -1,12 +1,13 @@
 #include "tools/commands/fold_tensors.h"
 
-#include <charconv>
 #include <map>
 #include <optional>
 #include <set>
 #include <string_view>
 #include <tuple>
 #include <utility>
+
+#include "weights/base/text.h"
 
 namespace minimind {
 namespace {
@@ -19,25 +20,18 @@ struct NumberedName {
   std::vector<std::size_t> numbers;  // one fewer than texts
 };
 
-// Returns the number between two dots at position `at` of `name`.
-std::optional<std::pair<std::size_t, std::size_t>> number_at(std::string_view name, std::size_t at) {
-  std::size_t number = 0;
-  const auto parsed = std::from_chars(name.data() + at, name.data() + name.size(), number);
-  const auto end = static_cast<std::size_t>(parsed.ptr - name.data());
-  if (parsed.ec != std::errc() || end == name.size() || name[end] != '.') return std::nullopt;
-  return std::pair(number, end);
-}
-
 // Splits a name at the number of the layer and, if it has one, of the expert.
 NumberedName split(std::string_view name) {
   NumberedName result;
   for (const std::string_view before : {"layers.", "experts."}) {
     const std::size_t at = name.find(before);
-    const auto found = at == std::string_view::npos ? std::nullopt : number_at(name, at + before.size());
-    if (!found) continue;
+    if (at == std::string_view::npos) continue;
+    std::string_view rest = name.substr(at + before.size());
+    const auto number = take_number<std::size_t>(rest);
+    if (!number || !rest.starts_with('.')) continue;
     result.text.emplace_back(name.substr(0, at + before.size()));
-    result.numbers.push_back(found->first);
-    name.remove_prefix(found->second);
+    result.numbers.push_back(*number);
+    name = rest;
   }
   result.text.emplace_back(name);
   return result;

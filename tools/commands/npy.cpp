@@ -5,7 +5,6 @@
 
 #include <algorithm>
 #include <cerrno>
-#include <charconv>
 #include <cstring>
 #include <filesystem>
 #include <utility>
@@ -33,15 +32,11 @@ std::FILE* open_to_write(const std::string& path) {
   return ::fdopen(descriptor, "wb");
 }
 
-// Reads a number of at most 15 digits, and the spaces before it, from the start of `text`.
+// Reads a number below 10^15, and the spaces before it, from the start of `text`.
 std::optional<std::size_t> take_size(std::string_view& text) {
   text.remove_prefix(std::min(text.find_first_not_of(' '), text.size()));
-  std::size_t size = 0;
-  const std::size_t digits = std::min(text.find_first_not_of("0123456789"), text.size());
-  if (digits == 0 || digits > 15) return std::nullopt;
-  std::from_chars(text.data(), text.data() + digits, size);
-  text.remove_prefix(digits);
-  return size;
+  const auto size = take_number<std::size_t>(text);
+  return size < std::size_t{1'000'000'000'000'000} ? size : std::nullopt;
 }
 
 // Reads a shape of two dimensions, as Python prints a tuple.
