@@ -51,6 +51,17 @@ class Failures {
 // Writes the message of an exception to *error, unless that is null, and returns its status.
 minimind_status report(const std::exception_ptr& exception, minimind_error* error) noexcept;
 
+// Calls open(), which makes a handle: there is none yet that could keep the message of what it throws.
+template <class Open>
+minimind_status opened(minimind_error* error, Open&& open) noexcept {
+  try {
+    open();
+    return MINIMIND_OK;
+  } catch (...) {
+    return report(std::current_exception(), error);
+  }
+}
+
 constexpr const char* no_handle = "the handle is NULL, expected one that was opened";
 
 // Calls work() as Failures::guard() of the handle does.

@@ -354,12 +354,15 @@ std::vector<std::int32_t> prompt_of(const minimind_request& request, const Loade
 }
 
 // `tools` may be null.
-MarkedText chat_prompt(const LoadedModel& loaded, std::string_view messages, std::string_view tools, int thinking) {
+MarkedText chat_prompt(const LoadedModel& loaded, const char* messages, std::size_t messages_size, const char* tools,
+                       std::size_t tools_size, int thinking) {
+  const std::string_view given = input_text(messages, messages_size, "messages");
+  const std::string_view given_tools = tools ? input_text(tools, tools_size, "tools") : std::string_view();
   if (thinking < -1 || thinking > 1) throw UsageError(fmt::format("thinking is {}, expected -1, 0 or 1", thinking));
-  const SavedConversation conversation = parse_conversation(messages, "messages");
+  const SavedConversation conversation = parse_conversation(given, "messages");
   if (conversation.messages.empty()) throw Error("messages is empty, expected at least one message");
   PromptSettings settings{.tools = conversation.tools, .think = std::nullopt, .now = std::time(nullptr)};
-  if (tools.data()) settings.tools = parse_tools(tools, "tools");
+  if (tools) settings.tools = parse_tools(given_tools, "tools");
   if (thinking >= 0) settings.think = thinking == 1;
   return render_prompt(loaded.chat_template(), settings, conversation.messages, true);
 }
@@ -715,17 +718,14 @@ void minimind_default_model_options(minimind_model_options* options, size_t size
 
 minimind_status minimind_open(const char* path, const minimind_model_options* options, minimind_model** model,
                               minimind_error* error) {
-  try {
+  return opened(error, [&] {
     required(model, "model") = nullptr;
     const std::string file = &required(path, "path");
     const minimind_model_options read = read_structure(options, default_options(), "minimind_model_options");
     check_options(read);
     reading(files_of(file, read),
             [&] { *model = new minimind_model{.failures = {}, .state = std::make_shared<ModelState>(file, read)}; });
-    return MINIMIND_OK;
-  } catch (...) {
-    return report(std::current_exception(), error);
-  }
+  });
 }
 
 void minimind_close(minimind_model* model) {
@@ -829,10 +829,8 @@ minimind_status minimind_chat_prompt(const minimind_model* model, const char* me
                                      const char* tools, size_t tools_size, int thinking, char* text, size_t capacity,
                                      size_t* count) {
   return guarded(model, [&] {
-    const MarkedText prompt =
-        chat_prompt(model->state->loaded, input_text(messages, messages_size, "messages"),
-                    tools ? input_text(tools, tools_size, "tools") : std::string_view(), thinking);
-    output(prompt.bytes, text, capacity, count);
+    output(chat_prompt(model->state->loaded, messages, messages_size, tools, tools_size, thinking).bytes, text,
+           capacity, count);
   });
 }
 
@@ -841,9 +839,7 @@ minimind_status minimind_chat_ids(const minimind_model* model, const char* messa
                                   size_t capacity, size_t* count) {
   return guarded(model, [&] {
     const LoadedModel& loaded = model->state->loaded;
-    const MarkedText prompt =
-        chat_prompt(loaded, input_text(messages, messages_size, "messages"),
-                    tools ? input_text(tools, tools_size, "tools") : std::string_view(), thinking);
+    const MarkedText prompt = chat_prompt(loaded, messages, messages_size, tools, tools_size, thinking);
     const TextMarks marks = plain_content ? prompt.marks : TextMarks();
     output(loaded.tokenizer().encode_with_special(prompt.bytes, marks), ids, capacity, count);
   });
@@ -1053,14 +1049,11 @@ const char* minimind_session_error(const minimind_session* session) {
 
 minimind_status minimind_answer_open(const char* prompt, size_t prompt_size, minimind_answer** answer,
                                      minimind_error* error) {
-  try {
+  return opened(error, [&] {
     required(answer, "answer") = nullptr;
     const ThinkState state = think_state(input_text(prompt, prompt_size, "prompt"));
     *answer = new minimind_answer{.failures = {}, .parser = AnswerParser(state), .calls = 0, .json = {}};
-    return MINIMIND_OK;
-  } catch (...) {
-    return report(std::current_exception(), error);
-  }
+  });
 }
 
 minimind_status minimind_answer_push(minimind_answer* answer, const char* text, size_t text_size, int last,

@@ -4,7 +4,6 @@
 #include <cstddef>
 #include <cstdint>
 #include <cstring>
-#include <exception>
 #include <memory>
 #include <optional>
 #include <string>
@@ -145,7 +144,7 @@ minimind_status use(minimind_matcher* matcher, Work&& work) {
 minimind_status minimind_vocabulary_open(const char* const* tokens, const size_t* sizes, size_t count,
                                          const int32_t* end_tokens, size_t end_token_count,
                                          minimind_vocabulary** vocabulary, minimind_error* error) {
-  try {
+  return opened(error, [&] {
     required(vocabulary, "vocabulary") = nullptr;
     const auto texts = input(tokens, count, "tokens");
     const auto lengths = input(sizes, count, "sizes");
@@ -167,10 +166,7 @@ minimind_status minimind_vocabulary_open(const char* const* tokens, const size_t
     }
     made->trie.emplace(std::move(of_trie));
     *vocabulary = new minimind_vocabulary{std::move(made)};
-    return MINIMIND_OK;
-  } catch (...) {
-    return report(std::current_exception(), error);
-  }
+  });
 }
 
 void minimind_vocabulary_close(minimind_vocabulary* vocabulary) {
@@ -179,7 +175,7 @@ void minimind_vocabulary_close(minimind_vocabulary* vocabulary) {
 
 minimind_status minimind_grammar_compile(const minimind_request* request, minimind_grammar** grammar,
                                          minimind_error* error) {
-  try {
+  return opened(error, [&] {
     required(grammar, "grammar") = nullptr;
     minimind_request defaults;
     minimind_default_request(&defaults, sizeof defaults);
@@ -190,10 +186,7 @@ minimind_status minimind_grammar_compile(const minimind_request* request, minimi
       throw UsageError("the request has no constraint, expected one of grammar, json_schema, regex and choices");
     }
     *grammar = made.release();
-    return MINIMIND_OK;
-  } catch (...) {
-    return report(std::current_exception(), error);
-  }
+  });
 }
 
 const char* minimind_grammar_notes(const minimind_grammar* grammar) {
@@ -206,14 +199,11 @@ void minimind_grammar_close(minimind_grammar* grammar) {
 
 minimind_status minimind_matcher_open(const minimind_grammar* grammar, const minimind_vocabulary* vocabulary,
                                       minimind_matcher** matcher, minimind_error* error) {
-  try {
+  return opened(error, [&] {
     required(matcher, "matcher") = nullptr;
     *matcher =
         new minimind_matcher(required(vocabulary, "vocabulary").vocabulary, required(grammar, "grammar").grammar);
-    return MINIMIND_OK;
-  } catch (...) {
-    return report(std::current_exception(), error);
-  }
+  });
 }
 
 minimind_status minimind_matcher_mask(minimind_matcher* matcher, size_t max_tokens, uint32_t* bits, size_t capacity) {
