@@ -3,7 +3,6 @@
 #include <array>
 #include <cstddef>
 #include <cstdint>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -33,9 +32,6 @@ constexpr std::size_t token_words(std::size_t tokens) {
 }
 inline void add_token(std::uint64_t* bits, std::int32_t id) {
   bits[static_cast<std::uint32_t>(id) / 64] |= std::uint64_t{1} << static_cast<std::uint32_t>(id) % 64;
-}
-inline bool has_token(std::span<const std::uint64_t> bits, std::size_t id) {
-  return (bits[id / 64] >> id % 64 & 1) != 0;
 }
 
 // A bit for plain characters of this first byte, which some share.

@@ -9,9 +9,7 @@
 #include <sstream>
 
 #include "tools/options/arguments.h"
-#include "tools/options/completion.h"
 #include "tools/options/help.h"
-#include "tools/options/man_page.h"
 #include "tools/options/option_checks.h"
 #include "tools/terminal/interrupt.h"
 #include "tools/terminal/language.h"

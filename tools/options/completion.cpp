@@ -1,5 +1,3 @@
-#include "tools/options/completion.h"
-
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>

@@ -60,4 +60,14 @@ std::string description_of(const CLI::Option& option);
 // Returns the formatter of --help: in the current language, as wide as the terminal.
 std::shared_ptr<CLI::FormatterBase> help_formatter();
 
+// Returns the man page of a command, or of the program if `command` is it, in the current language: text for man(7).
+std::string man_page_of(const CLI::App& command);
+
+// The shells that have completions.
+const std::vector<std::string>& shell_names();
+
+// Returns the completions of a shell for all commands of `app`, their options and values, described in the current
+// language: a script for the shell to read. `shell` must be one of shell_names().
+std::string completion_of(const CLI::App& app, std::string_view shell);
+
 }  // namespace minimind

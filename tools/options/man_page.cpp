@@ -1,5 +1,3 @@
-#include "tools/options/man_page.h"
-
 #include <fmt/format.h>
 
 #include <CLI/CLI.hpp>
