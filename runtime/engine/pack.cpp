@@ -113,12 +113,4 @@ void Packer::finish(std::size_t threads) {
   jobs.rethrow_failure();
 }
 
-WeightMatrix pack(const StoredTensor& tensor, WeightType type, std::size_t threads, Compute compute) {
-  HugePageArena memory;
-  Packer packer(memory);
-  WeightMatrix matrix = packer.add(tensor, packed_type(tensor, type, threads), compute);
-  packer.finish(threads);
-  return matrix;
-}
-
 }  // namespace minimind

@@ -44,7 +44,4 @@ class Packer {
   std::vector<std::function<void(std::vector<std::byte>& buffer)>> jobs_;
 };
 
-// Lays out one matrix as the type that packed_type returns.
-WeightMatrix pack(const StoredTensor& tensor, WeightType type, std::size_t threads, Compute compute = Compute::f32);
-
 }  // namespace minimind

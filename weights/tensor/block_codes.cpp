@@ -299,8 +299,4 @@ void read_codes(DType type, const std::byte* blocks, std::size_t count, float* o
   with_layout(type, [&]<std::size_t at>() { read_blocks_with_codes<at>(blocks, count, out); });
 }
 
-void values_of(DType type, const BlockCodes& codes, float* out) {
-  with_layout(type, [&]<std::size_t at>() { compute_values<at>(codes, out); });
-}
-
 }  // namespace minimind

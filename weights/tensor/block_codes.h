@@ -65,7 +65,4 @@ void unpack_block(DType type, const std::byte* block, BlockCodes& out);
 // Decodes `count` values, a multiple of block_shape(type).elements, from packed blocks.
 void read_codes(DType type, const std::byte* blocks, std::size_t count, float* out);
 
-// Computes the block_shape(type).elements values, bit for bit those of dequantize for the packed block.
-void values_of(DType type, const BlockCodes& codes, float* out);
-
 }  // namespace minimind

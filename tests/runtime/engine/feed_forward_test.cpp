@@ -10,9 +10,9 @@
 #include <random>
 #include <utility>
 
-#include "runtime/engine/pack.h"
 #include "runtime/kernels/instruction_sets.h"
 #include "tests/support/epsilon.h"
+#include "tests/support/packed.h"
 
 namespace minimind {
 namespace {

@@ -8,9 +8,9 @@
 #include <string>
 #include <vector>
 
-#include "runtime/engine/pack.h"
 #include "runtime/engine/thread_team.h"
 #include "tests/support/cases.h"
+#include "tests/support/packed.h"
 #include "tests/support/tables.h"
 #include "weights/tensor/dtype.h"
 #include "weights/tensor/half.h"

@@ -11,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "tests/support/packed.h"
 #include "tests/support/random_blocks.h"
 #include "tests/support/stored.h"
 #include "tests/support/temporary_file.h"

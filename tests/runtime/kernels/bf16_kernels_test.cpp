@@ -8,11 +8,11 @@
 #include <random>
 #include <vector>
 
-#include "runtime/engine/pack.h"
 #include "runtime/kernels/all_instruction_sets.h"
 #include "runtime/kernels/instruction_sets.h"
 #include "tests/runtime/kernels/random_floats.h"
 #include "tests/support/epsilon.h"
+#include "tests/support/packed.h"
 #include "tests/support/stored.h"
 #include "tests/support/tables.h"
 

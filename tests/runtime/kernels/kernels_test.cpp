@@ -12,11 +12,11 @@
 #include <variant>
 #include <vector>
 
-#include "runtime/engine/pack.h"
 #include "runtime/engine/packed_matrix.h"
 #include "tests/runtime/kernels/products.h"
 #include "tests/runtime/kernels/random_floats.h"
 #include "tests/support/epsilon.h"
+#include "tests/support/packed.h"
 #include "tests/support/stored.h"
 #include "tests/support/tables.h"
 #include "weights/model/hidden_act.h"

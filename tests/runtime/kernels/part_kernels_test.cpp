@@ -4,10 +4,10 @@
 #include <limits>
 #include <vector>
 
-#include "runtime/engine/pack.h"
 #include "runtime/kernels/blocks.h"
 #include "tests/runtime/kernels/products.h"
 #include "tests/runtime/kernels/random_floats.h"
+#include "tests/support/packed.h"
 #include "tests/support/random_blocks.h"
 #include "tests/support/tables.h"
 

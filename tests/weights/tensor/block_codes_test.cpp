@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
-#include <bit>
 #include <cmath>
 #include <cstddef>
 #include <cstdint>
@@ -76,12 +75,10 @@ TEST(BlockCodes, APackedBlockHasExactlyTheValuesOfItsCodes) {
     const std::size_t count = block_shape(type).elements;
     for (int i = 0; i < 200; ++i) {
       const BlockCodes codes = drawn_codes(type, random);
-      std::vector<float> read(count), computed(count);
+      std::vector<float> read(count);
       dequantize(type, packed(type, codes).data(), count, read.data());
-      values_of(type, codes, computed.data());
       for (std::size_t k = 0; k < count; ++k) {
-        ASSERT_EQ(std::bit_cast<std::uint32_t>(read[k]), std::bit_cast<std::uint32_t>(computed[k])) << name_of(type);
-        ASSERT_EQ(computed[k], value_at(type, codes, k)) << name_of(type) << " " << k;
+        ASSERT_EQ(read[k], value_at(type, codes, k)) << name_of(type) << " " << k;
       }
     }
   }
