@@ -12,6 +12,7 @@ import {erase, names, read, write} from './storage.js';
 import {allTurns} from './versions.js';
 
 const PREFIX = 'conversation.';
+const MOST_NESTED = 100;  // versions in versions of a file: what reads them calls itself
 
 export function newId() {
   return Array.from(crypto.getRandomValues(new Uint8Array(12)), (byte) => byte.toString(16).padStart(2, '0')).join('');
@@ -26,7 +27,8 @@ export function newConversation(settings = {}) {
 export function titleOf(conversation) {
   const question = conversation.turns.find((turn) => turn.question)?.question ?? '';
   const line = question.trim().split('\n')[0];
-  return conversation.title || (line.length > 60 ? `${line.slice(0, 60)}…` : line) || t('untitled');
+  const start = line.slice(0, 60).replace(/[\ud800-\udbff]$/, '');  // half a character is no JSON to other readers
+  return conversation.title || (line.length > 60 ? `${start}…` : line) || t('untitled');
 }
 
 // Returns all kept conversations, the last changed first.
@@ -108,23 +110,23 @@ function importOne(value) {
   return conversation;
 }
 
-function importTurns(conversation, value, list) {
+function importTurns(conversation, value, list, depth = 0) {
   conversation.models = Array.isArray(value.models) ? value.models.filter((model) => typeof model === 'string').slice(0, 2) : [];
   addLane(conversation, list, 0);
   if (Array.isArray(value.compared_messages)) addLane(conversation, value.compared_messages, 1);
-  if (!Array.isArray(value.versions ?? [])) throw new Error(t('badVersions'));
+  if (depth > MOST_NESTED || !Array.isArray(value.versions ?? [])) throw new Error(t('badVersions'));
   for (const versions of value.versions ?? []) {
     const shown = conversation.turns[versions?.turn];
     const is_whole = shown && !shown.versions && areVersions(versions, (hidden) => Array.isArray(hidden?.messages));
     if (!is_whole) throw new Error(t('badVersions'));
-    shown.versions = {at: versions.at, others: versions.others.map(importVersion)};
+    shown.versions = {at: versions.at, others: versions.others.map((hidden) => importVersion(hidden, depth + 1))};
   }
   return conversation.turns;
 }
 
 // A version of which no message is worth sending has an answer that failed and no question.
-function importVersion(value) {
-  const turns = importTurns({system: '', turns: []}, value, value.messages);
+function importVersion(value, depth) {
+  const turns = importTurns({system: '', turns: []}, value, value.messages, depth);
   return turns.length > 0 ? turns : [{question: null, lanes: []}];
 }
 
@@ -186,12 +188,16 @@ function cleanCall(call) {
 // What the browser keeps may be of another version of the page: returns the conversation if it has the form above, or null.
 function cleanConversation(kept) {
   const is_text = (value) => typeof value === 'string';
-  const is_message = (message) => ['assistant', 'tool'].includes(message?.role) && is_text(message.content);
+  const is_call = (call) => is_text(call?.function?.name) && is_text(call.function.arguments);
+  const is_number = (value) => typeof (value ?? 0) === 'number';
+  const is_message = (message) => ['assistant', 'tool'].includes(message?.role) && is_text(message.content) &&
+    is_text(message.reasoning_content ?? '') && Array.isArray(message.tool_calls ?? []) && (message.tool_calls ?? []).every(is_call) &&
+    is_number(message.info?.first) && is_number(message.info?.speed);
   const is_lane = (lane) => is_text(lane?.model) && Array.isArray(lane.messages) && lane.messages.every(is_message);
   const is_version = (turns) => Array.isArray(turns) && turns.length > 0 && turns.every(is_turn);
   const is_turn = (turn) => (turn?.question === null || is_text(turn?.question)) && Array.isArray(turn.lanes) &&
     turn.lanes.every(is_lane) && (turn.versions === undefined || areVersions(turn.versions, is_version));
   const valid = is_text(kept?.id) && is_text(kept.title) && is_text(kept.system) && Array.isArray(kept.tools) &&
-    Array.isArray(kept.models) && Array.isArray(kept.turns) && kept.turns.every(is_turn);
+    Array.isArray(kept.models) && kept.models.every(is_text) && Array.isArray(kept.turns) && kept.turns.every(is_turn);
   return valid ? kept : null;
 }

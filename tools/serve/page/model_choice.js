@@ -11,7 +11,8 @@ export class ModelChoice {
   constructor(onchange) {
     this.onchange = onchange;
     this.checkpoints = new Map();  // name -> {loras, details}
-    this.names = read('models') ?? [];
+    const kept = read('models');
+    this.names = Array.isArray(kept) && kept.every((name) => typeof name === 'string') ? kept : [];
   }
 
   // Takes the entries of /v1/models.

@@ -41,7 +41,8 @@ const FIELDS = [
   {name: 'seed', hint: 'randomSeed', more: true},
 ].map((field) => ({...PARAMETERS[field.name], ...field}));
 
-let changed = read('sampling') ?? {};
+let changed = Object(read('sampling') ?? {});
+if (!Array.isArray(changed.stop)) delete changed.stop;
 let defaults = {};
 
 // Returns the sampling fields of a request.

@@ -478,6 +478,15 @@ class VersionsTest(PageTest):
                 {**one, 'versions': versions})
             self.assertEqual(message, 'its versions are not as this page exports them', versions)
 
+    def test_import_of_versions_that_are_nested_too_deeply_says_so(self):
+        message = self.module('conversations.js', '''
+            const messages = '[{"role": "user", "content": "x"}]';
+            const start = `{"messages": ${messages}, "versions": [{"turn": 0, "at": 0, "others": [`;
+            const nested = (depth) => `${start.repeat(depth)}{"messages": ${messages}}${']}]}'.repeat(depth)}`;
+            m.importConversations(nested(100));
+            try { m.importConversations(nested(1800)); } catch (error) { return error.message; }''')
+        self.assertEqual(message, 'its versions are not as this page exports them')
+
     def test_conversation_without_versions_is_read(self):
         self.script('''
             const lanes = [{model: 'grpo_768', messages: [{role: 'assistant', content: 'old answer'}]}];
@@ -772,6 +781,29 @@ class ConversationsTest(PageTest):
         self.assertEqual(self.titles(), [])
         self.send('hello')
         self.assertEqual(self.titles(), ['hello'])
+
+    def test_kept_values_of_another_form_are_ignored(self):
+        self.send('hello')
+        for change in ('models = [null]', 'turns[0].lanes[0].messages[0].tool_calls = [{}]', 'turns[0].lanes[0].messages[0].reasoning_content = 5',
+                       'turns[0].lanes[0].messages[0].info.speed = "fast"'):
+            self.script(f'''
+                const kept = JSON.parse(localStorage.getItem(arguments[0]));
+                kept.{change};
+                localStorage.setItem('minimind.conversation.other', JSON.stringify(kept));
+                localStorage.setItem('minimind.current', '"other"');''', self.script(
+                    'return Object.keys(localStorage).find((name) => /conversation\\.(?!other)/.test(name))'))
+            self.load()
+            self.assertEqual(self.titles(), ['hello'], change)
+        for name, value in (('models', '"x"'), ('models', '[null]'), ('sampling', '{"stop": "x"}'), ('sampling', '5')):
+            self.script('localStorage.clear(); localStorage.setItem(`minimind.${arguments[0]}`, arguments[1]);', name, value)
+            self.load()
+            self.send('hello')
+            self.assertEqual(self.titles(), ['hello'], name)
+
+    def test_exported_title_has_whole_characters(self):
+        self.send('a' * 59 + '😀 and more')
+        title = self.module('conversations.js', 'return m.exportConversation(m.allConversations()[0]).title;')
+        self.assertEqual(title, 'a' * 59 + '…')
 
 
 class HostileTest(PageTest):
