@@ -109,7 +109,7 @@ Message read_message(const ChatJson& value, bool exact, const std::string& where
   } else if (answers) {
     fields.allow_only({"role", "content", "name", "reasoning_content", "reasoning", "tool_calls"});
   } else if (message.role == Role::tool) {
-    fields.allow_only({"role", "content", "name", "tool_call_id"});
+    fields.allow_only({"role", "content", "name", "tool_call_id", "id", "extra"});
   } else {
     fields.allow_only({"role", "content", "name"});
   }
@@ -119,7 +119,7 @@ Message read_message(const ChatJson& value, bool exact, const std::string& where
     if (message.reasoning.value_or(*reasoning) != *reasoning) fields.fail("reasoning", "that of reasoning_content");
     message.reasoning = reasoning;
   }
-  message.tool_call_id = fields.text("tool_call_id").value_or("");
+  message.tool_call_id = fields.text("tool_call_id").value_or(fields.text("id").value_or(""));  // as Qwen-Agent names it
   if (const ChatJson* const calls = fields.find("tool_calls")) {
     const std::string place = where + ".tool_calls";
     for (const ChatJson& call : items_of(*calls, place, "a list of calls")) {

@@ -43,6 +43,14 @@ TEST(MessageJson, IsReadAsItWasWritten) {
   EXPECT_TRUE(parse_conversation(conversation_json({}), "chat.json").messages.empty());
 }
 
+TEST(MessageJson, ResultsMayNameTheirCallAsQwenAgentDoes) {
+  const SavedConversation read = parse_conversation(
+      R"([{"role": "assistant", "tool_calls": [{"id": "a", "function": {"name": "f", "arguments": "{}"}}]},
+          {"role": "tool", "name": "f", "content": "1", "id": "a", "extra": {"function_id": "a"}}])",
+      "chat.json");
+  EXPECT_EQ(read.messages[1].tool_call_id, "a");
+}
+
 TEST(MessageJson, IsWrittenForPeopleAndForOpenAi) {
   const std::string text = conversation_json(a_conversation());
   EXPECT_TRUE(

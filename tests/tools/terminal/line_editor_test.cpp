@@ -170,6 +170,7 @@ TEST(LineEditor, ATerminalWithoutEscapeSequencesShowsOneRow) {
   terminal.type("\x1b\rb\r");
   ASSERT_TRUE(terminal.wait_for("> a^Jb"));
   ASSERT_TRUE(terminal.wait_for("entered[a|b]"));
+  ASSERT_TRUE(terminal.wait_for("> "));
   terminal.type("\x04");
   EXPECT_EQ(terminal.status(), 0);
   EXPECT_EQ(terminal.shown().find('\x1b'), std::string::npos) << terminal.shown();
