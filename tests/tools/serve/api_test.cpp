@@ -1104,6 +1104,7 @@ TEST_F(ThinkingApiTest, AResponseHasTheThoughtInAnItemBeforeTheMessage) {
   EXPECT_EQ(next["usage"]["input_tokens"],
             ask("/v1/chat/completions", {{"messages", messages}})->json()["usage"]["prompt_tokens"]);
   const auto items = get_from(*api, "/v1/responses/" + next["id"].get<std::string>() + "/input_items");
+  ASSERT_TRUE(items->wait());
   EXPECT_EQ(items->json()["data"][2], response["output"][0]) << items->body();
 }
 
