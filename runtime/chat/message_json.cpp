@@ -119,7 +119,8 @@ Message read_message(const ChatJson& value, bool exact, const std::string& where
     if (message.reasoning.value_or(*reasoning) != *reasoning) fields.fail("reasoning", "that of reasoning_content");
     message.reasoning = reasoning;
   }
-  message.tool_call_id = fields.text("tool_call_id").value_or(fields.text("id").value_or(""));  // as Qwen-Agent names it
+  const std::string id = fields.text("id").value_or("");  // of results, as Qwen-Agent names it
+  message.tool_call_id = fields.text("tool_call_id").value_or(id);
   if (const ChatJson* const calls = fields.find("tool_calls")) {
     const std::string place = where + ".tool_calls";
     for (const ChatJson& call : items_of(*calls, place, "a list of calls")) {
