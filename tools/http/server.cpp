@@ -103,6 +103,7 @@ class HttpServer::Server {
       // Duplicated, because the listener closes its own descriptor.
       acceptors_.push_back(http_descriptor(loop_, ::fcntl(listener.descriptor(), F_DUPFD_CLOEXEC, 0)));
     }
+    if (settings_.handle_signals) handle_signals();
   }
   Server(const Server&) = delete;
   Server& operator=(const Server&) = delete;
@@ -112,7 +113,6 @@ class HttpServer::Server {
   }
 
   bool run() {
-    if (settings_.handle_signals) handle_signals();
     for (std::size_t i = 0; i < acceptors_.size(); ++i) wait_to_accept(i);
     loop_.run();
     signals_.clear();

@@ -56,8 +56,8 @@ struct HttpSettings {
   // them within last_words. Empty: the connections are closed at once.
   std::function<void()> on_drained;
   std::chrono::milliseconds last_words{1'000};
-  // run() ends at SIGTERM, SIGINT and SIGHUP as after stop(), and at a second one as after stop_now(). SIGPIPE is
-  // ignored.
+  // run() ends at SIGTERM, SIGINT and SIGHUP as after stop(), also if they came since the server was made, and at a
+  // second one as after stop_now(). SIGPIPE is ignored.
   bool handle_signals = false;
 };
 

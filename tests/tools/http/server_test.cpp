@@ -1131,6 +1131,26 @@ int status_of_server(const std::string& socket, Act act) {
   return WIFEXITED(status) ? WEXITSTATUS(status) : 128 + WTERMSIG(status);
 }
 
+TEST(HttpServer, ASignalThatComesBeforeItRunsStopsIt) {
+  const pid_t child = ::fork();
+  if (child == 0) {
+    HttpSettings settings;
+    settings.port = 0;
+    settings.handle_signals = true;
+    int status = 2;
+    {
+      HttpServer server(settings, [](const HttpRequest&, const std::shared_ptr<HttpAnswer>&) {});
+      std::raise(SIGINT);
+      status = server.run() ? 0 : 1;
+    }
+    end_child(status);
+  }
+  int status = 0;
+  ::waitpid(child, &status, 0);
+  EXPECT_TRUE(WIFEXITED(status)) << status;
+  EXPECT_EQ(WEXITSTATUS(status), 0);
+}
+
 TEST(HttpServer, ASignalStopsItAndASecondOneEndsItAtOnce) {
   if (is_emulated()) GTEST_SKIP() << "the emulator crashes if a forked child starts threads";
   const TemporaryFolder folder;
