@@ -3475,18 +3475,25 @@ TEST(ModelShelfTest, ARequestThatWaitsForMemoryEndsWithItsClient) {
   first->disconnect();
 }
 
-TEST(ModelShelfTest, MergesALoraOfTheFolder) {
-  const TemporaryFolder folder;
-  const std::string golden = MINIMIND_SOURCE_DIR "/tests/golden/v3-lora/";
+const std::string golden_lora = MINIMIND_SOURCE_DIR "/tests/golden/v3-lora/";
+
+// Of this folder, which gets base.pth and an empty folder of LoRAs.
+ModelShelf::Settings lora_settings(const TemporaryFolder& folder) {
   std::filesystem::create_directory(folder.path() + "/lora");
-  std::filesystem::copy_file(golden + "model.pth", folder.path() + "/base.pth");
-  std::filesystem::copy_file(golden + "lora.pth", folder.path() + "/lora/style.pth");
+  std::filesystem::copy_file(golden_lora + "model.pth", folder.path() + "/base.pth");
   ModelShelf::Settings of_folder = settings();
   of_folder.arguments.tokenizer = MINIMIND_SOURCE_DIR "/tests/golden_tokenizer";
-  GenerationArguments merged = of_folder.arguments;
-  merged.checkpoint.model = golden + "model.pth";
-  merged.checkpoint.loras.push_back(golden + "lora.pth");
   of_folder.arguments.checkpoint.model = folder.path();
+  return of_folder;
+}
+
+TEST(ModelShelfTest, MergesALoraOfTheFolder) {
+  const TemporaryFolder folder;
+  const ModelShelf::Settings of_folder = lora_settings(folder);
+  std::filesystem::copy_file(golden_lora + "lora.pth", folder.path() + "/lora/style.pth");
+  GenerationArguments merged = of_folder.arguments;
+  merged.checkpoint.model = golden_lora + "model.pth";
+  merged.checkpoint.loras.push_back(golden_lora + "lora.pth");
   ModelShelf models(of_folder);
   EXPECT_EQ(models.list().at(0).loras, std::vector<std::string>{"style"});
   const auto logits = [](const TextModel& model) {
@@ -3552,15 +3559,10 @@ TEST(ModelShelfTest, ASingleModelMayBeAFolderOrInTheCurrentOne) {
 
 TEST(ModelShelfTest, KnowsLorasByTheirNames) {
   const TemporaryFolder folder;
-  const std::string golden = MINIMIND_SOURCE_DIR "/tests/golden/v3-lora/";
-  std::filesystem::create_directory(folder.path() + "/lora");
-  std::filesystem::copy_file(golden + "model.pth", folder.path() + "/base.pth");
-  std::filesystem::copy_file(golden + "model.pth", folder.path() + "/lora/no_lora.pth");
-  std::filesystem::copy_file(golden + "lora.pth", folder.path() + "/style.pth");
-  std::filesystem::copy_file(golden + "lora.pth", folder.path() + "/lora/latest.pth");
-  ModelShelf::Settings of_folder = settings();
-  of_folder.arguments.tokenizer = MINIMIND_SOURCE_DIR "/tests/golden_tokenizer";
-  of_folder.arguments.checkpoint.model = folder.path();
+  const ModelShelf::Settings of_folder = lora_settings(folder);
+  std::filesystem::copy_file(golden_lora + "model.pth", folder.path() + "/lora/no_lora.pth");
+  std::filesystem::copy_file(golden_lora + "lora.pth", folder.path() + "/style.pth");
+  std::filesystem::copy_file(golden_lora + "lora.pth", folder.path() + "/lora/latest.pth");
   ModelShelf models(of_folder);
   ASSERT_EQ(models.list().size(), 1u);
   EXPECT_EQ(models.list()[0].loras, (std::vector<std::string>{"style", "latest"}));
