@@ -13,6 +13,7 @@
 #include "runtime/grammar/work.h"
 #include "runtime/json_schema/schema_cache.h"
 #include "runtime/json_schema/text_grammar.h"
+#include "runtime/text/utf8.h"
 #include "tools/openai/request_error.h"
 #include "weights/base/error.h"
 #include "weights/base/text.h"
@@ -38,6 +39,24 @@ constexpr std::size_t most_brief_steps = 100'000;
 constexpr std::size_t most_brief_symbols = 5'000;
 
 }  // namespace
+
+ChatJson parse_body(std::string_view text) {
+  if (const auto at = first_not_utf8(text)) {
+    throw RequestError(fmt::format("the body is not UTF-8 at byte {}", *at), "", "invalid_json");
+  }
+  ChatJson body;
+  try {
+    body = parse_chat_json(text, "the body");
+  } catch (const LargeInteger& error) {
+    throw RequestError(error.what(), error.field());
+  } catch (const Error& error) {
+    throw RequestError(error.what(), "", "invalid_json");
+  }
+  if (!body.is_object()) {
+    throw RequestError(fmt::format("the body is {}, expected a JSON object", kind_of(body)), "", "invalid_json");
+  }
+  return body;
+}
 
 std::vector<std::string> names_of(const GenerationParameter& parameter, Dialect dialect) {
   const std::string_view own = dialect == Dialect::sglang   ? parameter.sglang

@@ -6,6 +6,7 @@
 #include <memory>
 #include <optional>
 #include <string>
+#include <string_view>
 #include <vector>
 
 #include "runtime/chat/chat_json.h"
@@ -59,6 +60,9 @@ class BodyFields : public ChatFields {
   void read_number(const GenerationParameter& parameter, const std::string& name,
                    GenerationParameters& parameters) const;
 };
+
+// Reads the text of a body. Throws RequestError if it is not UTF-8, or no JSON object.
+ChatJson parse_body(std::string_view text);
 
 // Returns a field that is a string; empty for any other, also of what is not an object.
 std::string text_or_empty(const ChatJson& object, const char* name);

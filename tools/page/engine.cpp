@@ -12,6 +12,7 @@
 
 #include "runtime/engine/matrix.h"
 #include "tools/http/http.h"
+#include "tools/openai/body_fields.h"
 #include "tools/openai/request_error.h"
 #include "tools/options/load_llm.h"
 #include "tools/serve/completion.h"
@@ -66,15 +67,6 @@ RequestDefaults page_defaults() {
   RequestDefaults defaults;
   defaults.parameters.max_tokens = default_tokens;
   return defaults;
-}
-
-// As the server reads it: what is wrong is the request.
-ChatJson read_body(std::string_view body) {
-  try {
-    return parse_chat_json(body, "the body");
-  } catch (const Error& error) {
-    throw RequestError(error.what(), "", "invalid_json");
-  }
 }
 
 }  // namespace
@@ -208,7 +200,7 @@ void PageEngine::ask(int number, std::string_view path, std::string_view body) {
   const auto answer = std::make_shared<Answer>(number, events_);
   answers_.push_back(answer);
   try {
-    const ChatJson json = read_body(body);
+    const ChatJson json = parse_body(body);
     const auto model = json.find("model");
     Loaded& loaded = named(model != json.end() && model->is_string() ? model->get<std::string>() : "");
     RequestDefaults defaults = defaults_;

@@ -6,9 +6,8 @@
 #include <string>
 #include <string_view>
 
-#include "runtime/text/utf8.h"
+#include "tools/openai/body_fields.h"
 #include "tools/openai/request_error.h"
-#include "weights/base/error.h"
 #include "weights/base/text.h"
 
 namespace minimind {
@@ -63,21 +62,7 @@ ChatJson read_request_body(const HttpRequest& request, std::size_t most_text) {
                     most_text),
         "", "text_too_large");
   }
-  if (const auto at = first_not_utf8(request.body)) {
-    throw RequestError(fmt::format("the body is not UTF-8 at byte {}", *at), "", "invalid_json");
-  }
-  ChatJson body;
-  try {
-    body = parse_chat_json(request.body, "the body");
-  } catch (const LargeInteger& error) {
-    throw RequestError(error.what(), error.field());
-  } catch (const Error& error) {
-    throw RequestError(error.what(), "", "invalid_json");
-  }
-  if (!body.is_object()) {
-    throw RequestError(fmt::format("the body is {}, expected a JSON object", kind_of(body)), "", "invalid_json");
-  }
-  return body;
+  return parse_body(request.body);
 }
 
 }  // namespace minimind
