@@ -36,6 +36,11 @@ constexpr std::string_view model_path_prefix = "/v1/models/", response_path_pref
 // the version of Ollama whose API the routes speak, whatever that of this program.
 constexpr std::string_view ollama_api_version = "0.12.6";
 
+// Of a model that outlives it.
+SubmitTexts submit_to(ServedModel& served) {
+  return [&served](std::vector<TextJob> jobs) { served.engine.submit(std::move(jobs)); };
+}
+
 // The id in the path of one response.
 std::string response_id_of(const std::string& path) {
   return path.substr(response_path_prefix.size(),
@@ -378,8 +383,7 @@ void Api::complete(const ApiRequest& given, const Answer& answer, bool chat) {
   const std::shared_ptr<ServedModel> served = model_of(given.body, answer);
   Request request = read_request(given.body, chat, defaults_for(given.body));
   take_hints()(request.hints);
-  const auto submit = [&](std::vector<TextJob> jobs) { served->engine.submit(std::move(jobs)); };
-  Completion::start(served->model, submit, std::move(request), take_seeds(), answer);
+  Completion::start(served->model, submit_to(*served), std::move(request), take_seeds(), answer);
 }
 
 TakeHints Api::take_hints() {
@@ -415,7 +419,7 @@ void Api::responses(const ApiRequest& given, const Answer& answer) {
   const std::shared_ptr<ServedModel> served = model_of(given.body, answer);
   ResponseRequest request = response_request(given);
   take_hints()(request.text.hints);
-  start_response(served->model, served->engine, std::move(request), take_seeds(), responses_, answer);
+  start_response(served->model, submit_to(*served), std::move(request), take_seeds(), responses_, answer);
 }
 
 void Api::count_response_tokens(const ApiRequest& request, const Answer& answer) {
@@ -612,7 +616,7 @@ void Api::inside(const ApiRequest& request, const Answer& answer) {
 
 void Api::generate(const ApiRequest& request, const Answer& answer) {
   const std::shared_ptr<ServedModel> served = models_.only();
-  start_rollout(served->model, served->engine, request.body, take_seeds(), take_hints(), answer);
+  start_rollout(served->model, submit_to(*served), request.body, take_seeds(), take_hints(), answer);
 }
 
 // Returns the path of the checkpoint without links. Throws RequestError if the client may not name it.
@@ -693,7 +697,7 @@ void Api::ollama(const ApiRequest& request, const Answer& answer, OllamaRoute ro
     return send_json(*answer, ollama_unloaded(route, request.body));
   }
   const std::shared_ptr<ServedModel> served = models_.get(name, answer->gone());
-  start_ollama(route, served->model, served->engine, request.body, options_.defaults, take_seeds(), take_hints(),
+  start_ollama(route, served->model, submit_to(*served), request.body, options_.defaults, take_seeds(), take_hints(),
                answer);
 }
 

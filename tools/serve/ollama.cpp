@@ -200,7 +200,7 @@ class OllamaAnswer {
   OllamaAnswer(OllamaRoute route, const TextModel& model, OllamaRequest request, std::shared_ptr<HttpAnswer> answer)
       : route_(route), model_(model), request_(std::move(request)), answer_(std::move(answer)) {}
 
-  static void start(const std::shared_ptr<OllamaAnswer>& own, EngineThread& engine, const TakeSeeds& take_seeds) {
+  static void start(const std::shared_ptr<OllamaAnswer>& own, const SubmitTexts& submit, const TakeSeeds& take_seeds) {
     if (own->request_.only_loads) {
       return own->answer_->send(200, json_type, json_line(own->line("", {{"done", true}, {"done_reason", "load"}})));
     }
@@ -216,7 +216,7 @@ class OllamaAnswer {
         .on_end = [own](Generated generated,
                         const std::exception_ptr& error) { own->on_end(std::move(generated), error); },
     });
-    engine.submit(std::move(jobs));
+    submit(std::move(jobs));
   }
 
  private:
@@ -226,7 +226,7 @@ class OllamaAnswer {
     ChatJson line = line_of(route_, request_.model, text);
     ChatJson& message = route_ == OllamaRoute::generate ? line : line["message"];
     if (!thought.empty()) message["thinking"] = thought;
-    if (!calls.is_null() && route_ == OllamaRoute::chat) message["tool_calls"] = calls;
+    if (!calls.is_null()) message["tool_calls"] = calls;
     line.update(fields);
     return line;
   }
@@ -325,12 +325,12 @@ class OllamaAnswer {
 
 }  // namespace
 
-void start_ollama(OllamaRoute route, const TextModel& model, EngineThread& engine, const ChatJson& body,
+void start_ollama(OllamaRoute route, const TextModel& model, const SubmitTexts& submit, const ChatJson& body,
                   const RequestDefaults& defaults, const TakeSeeds& take_seeds, const TakeHints& take_hints,
                   std::shared_ptr<HttpAnswer> answer) {
   OllamaRequest request = read_ollama(route, body, defaults, model);
   take_hints(request.text.hints);
-  OllamaAnswer::start(std::make_shared<OllamaAnswer>(route, model, std::move(request), std::move(answer)), engine,
+  OllamaAnswer::start(std::make_shared<OllamaAnswer>(route, model, std::move(request), std::move(answer)), submit,
                       take_seeds);
 }
 

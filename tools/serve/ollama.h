@@ -10,7 +10,6 @@
 #include "tools/openai/request_error.h"
 #include "tools/openai/text_model.h"
 #include "tools/serve/completion.h"
-#include "tools/serve/engine_thread.h"
 
 namespace minimind {
 
@@ -22,7 +21,7 @@ enum class OllamaRoute { chat, generate };
 // Answers POST /api/chat or /api/generate, in lines of JSON unless `stream` is false. `model` must outlive the answer.
 // Throws RequestError for a field that would change the text and is not supported, naming it as Ollama does, and
 // LongWork before it takes seeds.
-void start_ollama(OllamaRoute route, const TextModel& model, EngineThread& engine, const ChatJson& body,
+void start_ollama(OllamaRoute route, const TextModel& model, const SubmitTexts& submit, const ChatJson& body,
                   const RequestDefaults& defaults, const TakeSeeds& take_seeds, const TakeHints& take_hints,
                   std::shared_ptr<HttpAnswer> answer);
 

@@ -36,7 +36,8 @@ class ResponseAnswer {
         answer_(std::move(answer)),
         items_([this](std::string_view type, const std::string& members) { emit(type, members); }) {}
 
-  static void start(const std::shared_ptr<ResponseAnswer>& own, EngineThread& engine, const TakeSeeds& take_seeds) {
+  static void start(const std::shared_ptr<ResponseAnswer>& own, const SubmitTexts& submit,
+                    const TakeSeeds& take_seeds) {
     own->task_ = std::make_shared<const TextTask>(task_of(own->model_, own->request_, take_seeds(1), own->now_));
     own->reader_.emplace(own->model_, own->task_, own->request_.stream);
     std::vector<TextJob> jobs;
@@ -47,7 +48,7 @@ class ResponseAnswer {
                          const Generation& generation) { own->on_text(piece, generation.scores()); },
         .on_end = [own](const Generated& generated, const std::exception_ptr& error) { own->on_end(generated, error); },
     });
-    engine.submit(std::move(jobs));
+    submit(std::move(jobs));
   }
 
  private:
@@ -159,11 +160,12 @@ class ResponseAnswer {
 
 }  // namespace
 
-void start_response(const TextModel& model, EngineThread& engine, ResponseRequest request, const TakeSeeds& take_seeds,
-                    std::shared_ptr<ResponseStore> store, std::shared_ptr<HttpAnswer> answer) {
+void start_response(const TextModel& model, const SubmitTexts& submit, ResponseRequest request,
+                    const TakeSeeds& take_seeds, std::shared_ptr<ResponseStore> store,
+                    std::shared_ptr<HttpAnswer> answer) {
   const auto response =
       std::make_shared<ResponseAnswer>(model, std::move(request), std::move(store), std::move(answer));
-  ResponseAnswer::start(response, engine, take_seeds);
+  ResponseAnswer::start(response, submit, take_seeds);
 }
 
 ChatJson response_tokens(const TextModel& model, const ResponseRequest& request) {

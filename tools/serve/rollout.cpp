@@ -131,7 +131,7 @@ class Rollout {
   Rollout(const TextModel& model, RolloutRequest request, std::shared_ptr<HttpAnswer> answer)
       : model_(model), request_(std::move(request)), answer_(std::move(answer)) {}
 
-  static void start(const std::shared_ptr<Rollout>& rollout, EngineThread& engine, const TakeSeeds& take_seeds) {
+  static void start(const std::shared_ptr<Rollout>& rollout, const SubmitTexts& submit, const TakeSeeds& take_seeds) {
     std::vector<TextJob> jobs;
     for (TextTask& task : rollout->tasks(take_seeds(rollout->request_.texts.text_count()))) {
       const std::size_t index = jobs.size();
@@ -149,7 +149,7 @@ class Rollout {
         rollout->on_text(index, piece, generation);
       };
     }
-    engine.submit(std::move(jobs));
+    submit(std::move(jobs));
   }
 
  private:
@@ -352,11 +352,11 @@ class Rollout {
 
 }  // namespace
 
-void start_rollout(const TextModel& model, EngineThread& engine, const ChatJson& body, const TakeSeeds& take_seeds,
+void start_rollout(const TextModel& model, const SubmitTexts& submit, const ChatJson& body, const TakeSeeds& take_seeds,
                    const TakeHints& take_hints, std::shared_ptr<HttpAnswer> answer) {
   RolloutRequest request = read_rollout(body);
   take_hints(request.texts.hints);
-  Rollout::start(std::make_shared<Rollout>(model, std::move(request), std::move(answer)), engine, take_seeds);
+  Rollout::start(std::make_shared<Rollout>(model, std::move(request), std::move(answer)), submit, take_seeds);
 }
 
 }  // namespace minimind

@@ -6,7 +6,6 @@
 #include "tools/http/http.h"
 #include "tools/openai/text_model.h"
 #include "tools/serve/completion.h"
-#include "tools/serve/engine_thread.h"
 
 namespace minimind {
 
@@ -15,7 +14,7 @@ namespace minimind {
 // input_ids (a list of ids, or a list of such lists) or text (one or a list), sampling_params with SGLang's names and
 // defaults, return_logprob, logprob_start_len, top_logprobs_num, return_text_in_logprobs, rid and stream, whose events
 // have all of a text so far. Throws RequestError.
-void start_rollout(const TextModel& model, EngineThread& engine, const ChatJson& body, const TakeSeeds& take_seeds,
+void start_rollout(const TextModel& model, const SubmitTexts& submit, const ChatJson& body, const TakeSeeds& take_seeds,
                    const TakeHints& take_hints, std::shared_ptr<HttpAnswer> answer);
 
 }  // namespace minimind

@@ -33,6 +33,7 @@
 #include "tools/openai/request_error.h"
 #include "tools/serve/answer_reader.h"
 #include "tools/serve/completion.h"
+#include "tools/serve/ollama.h"
 #include "tools/serve/ollama_models.h"
 #include "tools/serve/response_items.h"
 #include "tools/serve/response_request.h"
@@ -574,14 +575,10 @@ TEST_F(ApiTest, KeepsCallsOfAStrictFunctionValidIfTheModelMakesThem) {
   EXPECT_EQ(chat(body)->json()["error"]["param"], "tools");
 }
 
-// The answer of a chat with a function `f`, in which the model writes `text`.
-std::shared_ptr<FakeAnswer> scripted_chat(const std::string& text, bool stream, const Json& more = Json::object()) {
+// The answer that `start` begins with what submits texts and the answer, in which the model writes `text`.
+template <class Start>
+std::shared_ptr<FakeAnswer> scripted_answer(const std::string& text, const Start& start) {
   const TextModel& model = demo_model();
-  const Json body = more | Json{{"messages", {{{"role", "user"}, {"content", "天气"}}}},
-                                {"tools", {{{"type", "function"}, {"function", {{"name", "f"}}}}}},
-                                {"stream", stream},
-                                {"max_tokens", 200},
-                                {"temperature", 0}};
   std::vector<std::int32_t> tokens = model.tokenizer().encode_with_special(text);
   tokens.push_back(model.llm().end_tokens().front());
   std::vector<float> forced(model.llm().config.vocab_size);
@@ -599,12 +596,51 @@ std::shared_ptr<FakeAnswer> scripted_chat(const std::string& text, bool stream, 
     queue.submit(std::move(jobs));
   };
   auto answer = std::make_shared<FakeAnswer>();
-  const RequestDefaults defaults = options().defaults;
-  Completion::start(
-      model, submit, read_request(body, true, defaults), [](std::size_t) { return 1; }, answer);
+  start(submit, answer);
   while (queue.texts() > 0) queue.step();
   EXPECT_TRUE(answer->has_ended());
   return answer;
+}
+
+std::uint64_t seed_one(std::size_t) {
+  return 1;
+}
+
+// Of a chat with a function `f`.
+std::shared_ptr<FakeAnswer> scripted_chat(const std::string& text, bool stream, const Json& more = Json::object()) {
+  const Json body = more | Json{{"messages", {{{"role", "user"}, {"content", "天气"}}}},
+                                {"tools", {{{"type", "function"}, {"function", {{"name", "f"}}}}}},
+                                {"stream", stream},
+                                {"max_tokens", 200},
+                                {"temperature", 0}};
+  return scripted_answer(text, [&](const SubmitTexts& submit, const std::shared_ptr<FakeAnswer>& answer) {
+    const RequestDefaults defaults = options().defaults;
+    Completion::start(demo_model(), submit, read_request(body, true, defaults), seed_one, answer);
+  });
+}
+
+TEST_F(ApiTest, OllamaGeneratesCallsThatAModelWritesUnasked) {
+  const std::string call = "好<tool_call>\n{\"name\": \"f\", \"arguments\": {\"city\": \"北京\"}}\n</tool_call>";
+  for (const bool stream : {true, false}) {
+    const Json body{{"model", "minimind"},
+                    {"prompt", "天气"},
+                    {"stream", stream},
+                    {"options", {{"temperature", 0}, {"num_predict", 200}}}};
+    const auto answer = scripted_answer(call, [&](const SubmitTexts& submit, const std::shared_ptr<FakeAnswer>& to) {
+      start_ollama(
+          OllamaRoute::generate, demo_model(), submit, body, options().defaults, seed_one, [](const auto&) {}, to);
+    });
+    std::string text;
+    Json calls = Json::array();
+    std::istringstream lines(answer->body());
+    for (std::string line; std::getline(lines, line);) {
+      const Json piece = Json::parse(line);
+      text += piece["response"].get<std::string>();
+      for (const Json& written : piece.value("tool_calls", Json::array())) calls.push_back(written["function"]);
+    }
+    EXPECT_EQ(text, "好");
+    EXPECT_EQ(calls, Json::array({{{"index", 0}, {"name", "f"}, {"arguments", {{"city", "北京"}}}}}));
+  }
 }
 
 TEST_F(ApiTest, StreamsTheArgumentsOfCallsThatNothingConstrains) {
