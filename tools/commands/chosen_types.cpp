@@ -7,7 +7,6 @@
 #include <cmath>
 #include <iterator>
 #include <map>
-#include <set>
 #include <string_view>
 #include <vector>
 
@@ -92,12 +91,14 @@ class Choosing {
 
   void read_plan(WantedTypes& types) {
     types.by_name = parse_type_plan(read_text_or_pipe(options_.plan), options_.plan);
-    std::set<std::string> known;
-    for (const OutputTensor& output : exported_.tensors) known.insert(output.name);
+    std::map<std::string_view, const OutputTensor*> known;
+    for (const OutputTensor& output : exported_.tensors) known.emplace(output.name, &output);
     for (const auto& [name, type] : types.by_name) {
-      if (!known.contains(name)) {
-        throw Error(fmt::format("{}: {} is not a tensor of the file, expected one such as {}", options_.plan,
-                                quote(name), exported_.tensors.front().name));
+      const auto found = known.find(name);
+      if (found == known.end() || !found->second->type_chosen) {
+        throw Error(fmt::format("{}: {} is not a {} of the file, expected one such as {}", options_.plan, quote(name),
+                                found == known.end() ? "tensor" : "matrix with a type to choose",
+                                exported_.tensors.front().name));
       }
       if (is_float_type(type) || (options_.text.empty() ? is_weight_type(type) : has_calibration(type))) continue;
       throw Error(fmt::format("{}: {} is {}, expected a type that {} writes; {}", options_.plan, name, name_of(type),

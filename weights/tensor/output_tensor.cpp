@@ -194,6 +194,7 @@ DType TypeChooser::stored_type(const OutputTensor& tensor) const {
 void TypeChooser::choose(OutputTensor& tensor, std::optional<DType> wanted) {
   const DType stored = stored_type(tensor);
   tensor.dtype = wanted.value_or(stored);
+  tensor.type_chosen = true;
   if (!wanted || fits(tensor, *wanted)) return;
   const std::size_t cols = tensor.sources.front()->shape.back(), block = block_shape(*wanted).elements;
   const Fact why = cols % block != 0 ? Fact("its {} columns are not a multiple of {}", cols, block)

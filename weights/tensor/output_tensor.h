@@ -28,6 +28,7 @@ struct OutputTensor {
   std::vector<const StoredTensor*> sources = {};
   Join join = Join::rows;
   std::vector<std::size_t> row_order = {};  // row i is row row_order[i] of the joined sources; empty: unchanged
+  bool type_chosen = false;                 // by TypeChooser; a vector's or a router's type is that of the format
 };
 
 // Returns the bytes of the tensor, or of all, in a file. Throws Error if the rows of one are not whole blocks.
