@@ -17,15 +17,15 @@ namespace {
 
 std::vector<std::int32_t> read_ids(const std::string& text, const std::string& path) {
   std::vector<std::int32_t> ids;
-  for (std::string_view rest = text; !rest.empty(); rest.remove_prefix(std::min<std::size_t>(rest.size(), 1))) {
+  for (std::string_view rest = text;; rest.remove_prefix(1)) {
     const auto id = take_number<std::int32_t>(rest);
     if (!id || !(rest.empty() || rest.starts_with(','))) {
       throw Error(fmt::format("{}: its metadata has tokens {}, expected ids such as \"1,320,402\"", path,
                               quote(text.substr(0, 60))));
     }
     ids.push_back(*id);
+    if (rest.empty()) return ids;
   }
-  return ids;
 }
 
 }  // namespace
@@ -71,7 +71,6 @@ Trace read_trace(std::shared_ptr<const InputFile> file) {
                     path));
   }
   Trace trace{path, read_ids(metadata["tokens"], path), metadata["model"], metadata["sha256"]};
-  if (trace.tokens.empty()) throw Error(fmt::format("{}: is a trace of no tokens, expected at least one", path));
   for (auto& [own, tensor] : tensors) {
     const std::string name = hugging_face_name(own);
     if (!is_float_type(tensor.dtype)) {
