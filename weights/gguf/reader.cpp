@@ -214,7 +214,7 @@ std::vector<std::size_t> read_shape(ByteReader& reader, const std::string& what)
         fmt::format("{} has {} dimensions, expected at most {}; {}", what, dimensions, gguf_most_dimensions, corrupt));
   }
   std::vector<std::size_t> shape(dimensions);
-  for (std::size_t& size : shape) size = reader.read<std::uint64_t>();
+  for (std::size_t& size : shape) size = stated_size(reader.read<std::uint64_t>());
   std::reverse(shape.begin(), shape.end());
   if (std::find(shape.begin(), shape.end(), 0u) != shape.end()) {
     reader.fail(fmt::format("{} has the shape {}, expected no 0; {}", what, shape_text(shape), corrupt));

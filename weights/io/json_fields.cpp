@@ -186,7 +186,9 @@ BasicJsonFields<Json> BasicJsonFields<Json>::required_object(std::string_view ke
 template <class Json>
 std::vector<std::size_t> BasicJsonFields<Json>::required_sizes(std::string_view key) const {
   const Json& value = get(key);
-  const auto is_size = [](const Json& size) { return size.is_number_unsigned(); };
+  const auto is_size = [](const Json& size) {
+    return size.is_number_unsigned() && std::in_range<std::size_t>(size.template get<std::uint64_t>());
+  };
   if (!value.is_array() || !std::all_of(value.begin(), value.end(), is_size)) {
     fail(key, "an array of whole numbers, 0 or more each");
   }

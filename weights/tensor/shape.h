@@ -1,6 +1,8 @@
 #pragma once
 
+#include <algorithm>
 #include <cstddef>
+#include <cstdint>
 #include <limits>
 #include <optional>
 #include <span>
@@ -8,6 +10,12 @@
 #include "weights/tensor/dtype.h"
 
 namespace minimind {
+
+// Returns a size that a file states. Where memory has 32 bits, as in WebAssembly, a larger one is the largest, which
+// nothing that fits into memory has, rather than its low bits.
+constexpr std::size_t stated_size(std::uint64_t size) {
+  return static_cast<std::size_t>(std::min<std::uint64_t>(size, std::numeric_limits<std::size_t>::max()));
+}
 
 // Returns a * b, or std::nullopt if the product overflows size_t.
 constexpr std::optional<std::size_t> checked_product(std::size_t a, std::size_t b) {

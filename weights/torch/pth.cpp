@@ -158,7 +158,7 @@ Archive open_legacy(const InputFile& file) {
     const auto found = sizes.find(key->text);
     if (found == sizes.end()) reader.fail(fmt::format("storage {} belongs to no tensor", quote(key->text)));
     const auto elements = reader.read<std::uint64_t>();
-    const auto size = checked_product(elements, found->second);
+    const auto size = checked_product(stated_size(elements), found->second);
     if (!size) reader.fail(fmt::format("storage {} cannot have {} elements", quote(key->text), elements));
     const FilePart place{reader.position(), *size};
     reader.skip(*size);

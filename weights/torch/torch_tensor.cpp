@@ -54,7 +54,7 @@ std::size_t to_size(const Value& value, std::string_view what, const std::string
   const auto* integer = std::get_if<std::int64_t>(&value);
   if (integer == nullptr) fail(where, fmt::format("the {} is a {}, expected an int", what, pickle::type_name(value)));
   if (*integer < 0) fail(where, fmt::format("the {} is {}, expected 0 or more", what, *integer));
-  return static_cast<std::size_t>(*integer);
+  return stated_size(static_cast<std::uint64_t>(*integer));
 }
 
 std::vector<std::size_t> to_sizes(const Document& document, const Value& value, std::string_view what,

@@ -178,6 +178,14 @@ test('a file in the memory of the engine is read like another', async () => {
   assert.throws(() => engine.load({path: '/minimind-poet.gguf'}), /minimind-poet/);
 });
 
+test('a dimension of more than 32 bits is not taken for its low bits', async () => {
+  const engine = await start();
+  const bytes = Uint8Array.from(readFileSync(join(PAGE, 'minimind-poet.gguf')));
+  const name = 'token_embd.weight';
+  bytes[Buffer.from(bytes.buffer).indexOf(name) + name.length + 8] = 1;  // after the number of dimensions and the low bits
+  assert.throws(() => engine.provide('/wide.gguf', bytes, () => engine.load({path: '/wide.gguf'})), /tensor 'token_embd.weight' of /);
+});
+
 test('a program with the memory of one that has read the poet writes what that one writes', async () => {
   const engine = await start();
   engine.restore(Uint8Array.from(readFileSync(join(PAGE, 'minimind-poet.memory'))));
