@@ -16,6 +16,7 @@
 #include <string>
 #include <string_view>
 
+#include "tests/support/cases.h"
 #include "tests/support/end_child.h"
 
 namespace minimind {
@@ -53,10 +54,10 @@ class PseudoTerminal {
     if (ioctl(terminal_, TIOCSWINSZ, &size) != 0) throw std::runtime_error("cannot resize");
   }
 
-  // Reads output until it contains `text`, after the text of the last call. Returns false after ten seconds or if the
-  // program has ended.
+  // Reads output until it contains `text`, after the text of the last call. Returns false after ten seconds of a slow
+  // machine, or if the program has ended.
   bool wait_for(std::string_view text) {
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10) * slowness;
     while (true) {
       const std::size_t at = shown_.find(text, seen_);
       if (at != std::string::npos) {
@@ -89,7 +90,7 @@ class PseudoTerminal {
 
   // Reads to the end and returns the exit status, 128 plus the signal that ended the program, or -1 if it does not end.
   int status() {
-    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10);
+    const auto deadline = std::chrono::steady_clock::now() + std::chrono::seconds(10) * slowness;
     while (std::chrono::steady_clock::now() < deadline) {
       read_more();
       int status = 0;
