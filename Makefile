@@ -765,7 +765,7 @@ $(BUILD)/%_fuzz: $(BUILD)/tests/fuzz/%_fuzz.o $(BUILD)/rooms.a
 # Runs the tests of the rooms that read from outside and every input that fuzzing has found, and writes into
 # tests/fuzz/README.md which of the branches they reach. Needs llvm and what `make fuzz` needs.
 .PHONY: coverage
-COVERED_TESTS := $(filter-out $(addprefix tests/runtime/,kernels engine calibrate generate api) tests/tools/bench,$(TEST_UNITS))
+COVERED_TESTS := $(filter-out $(addprefix tests/runtime/,kernels engine generate api) tests/tools/bench,$(TEST_UNITS))
 coverage: fuzz-seeds
 	@$(MAKE) --no-print-directory BUILD=build/coverage $(FUZZ_BUILD) TEST_UNITS='$(COVERED_TESTS)' \
 		KERNEL_OBJECTS='$(KERNEL_OBJECTS)' SANITIZE='-fprofile-instr-generate -fcoverage-mapping' \
