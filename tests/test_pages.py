@@ -41,8 +41,16 @@ class PagesTest(unittest.TestCase):
         self.assertTrue(changelog.startswith(f"minimind ({version}) "))
         changed = email.utils.parsedate_to_datetime(re.search(r"^ -- .*>  (.*)$", changelog, re.M)[1])
         self.assertEqual(changed.date().isoformat(), date)
-        for file in re.findall(r"minimind[-_]\d\S*?(?:-linux-\w+|\.deb)", (ROOT / "README.md").read_text(encoding="utf-8")):
-            self.assertIn(version, file)
+        targets = re.search(r"^RELEASE_TARGETS := (.*)$", makefile, re.M)[1].split()
+        files = {f"minimind-{version}-{target}.{'zip' if 'windows' in target else 'tar.gz'}" for target in targets}
+        for page in PAGES:
+            text = page.read_text(encoding="utf-8")
+            named = set(re.findall(r"minimind[-_]\d[\w.-]*\.(?:tar\.gz|zip|deb)", text))
+            with self.subTest(page=str(page.relative_to(ROOT))):
+                self.assertLessEqual(named, files | {f"minimind_{version}_amd64.deb"})
+                if page == ROOT / "README.md":
+                    for language in text.split("\n# 中文\n"):
+                        self.assertLessEqual(files, set(re.findall(r"`(minimind-[^` ]*)`", language)))
 
     def test_the_matrix_of_clients_has_the_versions_that_are_tried(self):
         page = (ROOT / "tools" / "serve" / "API.md").read_text(encoding="utf-8")
