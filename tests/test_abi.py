@@ -1,0 +1,57 @@
+"""Programs that were compiled with an older runtime/api/minimind.h find what they know at its place in the present one.
+
+    python3 tests/test_abi.py --write    # after a version that added something, for what the next one must keep
+"""
+
+import pathlib
+import re
+import sys
+import unittest
+
+ROOT = pathlib.Path(__file__).resolve().parent.parent
+HEADER = ROOT / "runtime/api/minimind.h"
+
+
+def declarations(header):
+    """The kind and the parts of each thing declared, by its name: members, values, or the whole of a function."""
+    text = re.sub(r"/\*.*?\*/", " ", header, flags=re.DOTALL)
+    found = {}
+    for kind, name, body in re.findall(r"typedef (struct|enum) (\w+) \{(.*?)\}", text, re.DOTALL):
+        separator = ";" if kind == "struct" else ","
+        found[name] = kind, [" ".join(part.split()) for part in body.split(separator) if part.strip()]
+    for function in re.findall(r"^MINIMIND_API ([^;]*);", text, re.MULTILINE):
+        found[re.search(r"(\w+)\(", function)[1]] = "function", [" ".join(function.split())]
+    return found
+
+
+def golden():
+    abi = re.search(r"#define MINIMIND_ABI (\d+)", HEADER.read_text())[1]
+    return ROOT / f"tests/golden_abi/{abi}.txt"
+
+
+def as_text(found):
+    return "".join(f"{kind} {name}\n" + "".join(f"  {part}\n" for part in parts) for name, (kind, parts) in found.items())
+
+
+class Abi(unittest.TestCase):
+    def test_keeps_what_older_programs_know(self):
+        now = declarations(HEADER.read_text())
+        for known in re.findall(r"^\w+ \w+\n(?:  .*\n)+", golden().read_text(), re.MULTILINE):
+            first, *parts = known.rstrip("\n").split("\n  ")
+            kind, name = first.split()
+            with self.subTest(name):
+                self.assertEqual(now[name][0], kind)
+                # The caller states the size of those structures, so that they may grow at their end.
+                grows = parts[0] == "size_t size" or kind == "enum"
+                self.assertEqual(now[name][1][:len(parts)] if grows else now[name][1], parts)
+
+    def test_knows_all_that_is_declared(self):
+        self.assertEqual(as_text(declarations(HEADER.read_text())), golden().read_text(),
+                         "what is new is kept from now on: python3 tests/test_abi.py --write")
+
+
+if __name__ == "__main__":
+    if sys.argv[1:] == ["--write"]:
+        golden().write_text(as_text(declarations(HEADER.read_text())))
+    else:
+        unittest.main()
