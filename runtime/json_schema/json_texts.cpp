@@ -167,7 +167,7 @@ std::string fraction_pattern(std::string_view digits) {
   return "(?:\\." + std::string(digits) + limited(digits) + ")";
 }
 
-// For the sets of texts that are made once, and parts of such.
+// For sets of texts that are made once.
 Automaton whole_text(const std::string& pattern) {
   const UncountedWork once;
   return pattern_automaton(pattern, Matching::whole);
@@ -212,15 +212,24 @@ Automaton beyond(const NumberBound& bound, bool above) {
 }
 
 // The numbers with an exponent on one side of zero.
-Automaton with_exponent(bool negative, bool zero_too) {
-  std::string mantissa = whole_pattern() + fraction_pattern("[0-9]") + "?";
-  if (!zero_too) mantissa = "(?=[0.]*[1-9])" + mantissa;
-  return whole_text((negative ? "-" : "") + mantissa + "[eE][+-]?[0-9]{1,2}");
+const Automaton& with_exponent(bool negative, bool zero_too) {
+  const auto make = [](const std::string& start) {
+    return whole_text(start + whole_pattern() + fraction_pattern("[0-9]") + "?[eE][+-]?[0-9]{1,2}");
+  };
+  const std::string not_zero = "(?=[0.]*[1-9])";
+  static const std::array<Automaton, 4> automata{make(not_zero), make(""), make("-" + not_zero), make("-")};
+  return automata[2 * negative + zero_too];
+}
+
+// The numbers with an exponent whose mantissas have at most so many digits as `exclusive` bounds have, or all others.
+const Automaton& of_mantissa_digits(bool exclusive) {
+  const auto make = [](int most) { return whole_text(fmt::format("-?[0-9.]{{1,{}}}[eE][0-9+-]*", most)); };
+  static const std::array<Automaton, 2> automata{make(most_number_digits + 2), make(most_exact_digits + 1)};
+  return automata[exclusive];
 }
 
 // The mantissas of one digit before the point that are over the digits of a bound, below them, or equal.
-std::string mantissas(const std::string& digits, int order, std::size_t most_decimals) {
-  const std::string rest = "[0-9]{0," + std::to_string(most_decimals) + "}";
+std::string mantissas(const std::string& digits, int order) {
   const auto with_point = [](std::string text) { return text.size() > 1 ? text.insert(1, "\\.") : text; };
   if (order == 0) return with_point(digits) + (digits.size() > 1 ? "0*" : "(?:\\.0+)?");
   std::vector<std::string> parts;
@@ -233,12 +242,12 @@ std::string mantissas(const std::string& digits, int order, std::size_t most_dec
     if (first > last) continue;
     const std::string set = std::string("[") + first + "-" + last + "]";
     if (i == 0) {
-      parts.push_back(set + "(?:\\.[0-9]" + rest + ")?");
+      parts.push_back(set + "(?:\\.[0-9]+)?");
     } else {
-      parts.push_back(same.substr(0, 1) + "\\." + same.substr(1) + set + rest);
+      parts.push_back(same.substr(0, 1) + "\\." + same.substr(1) + set + "[0-9]*");
     }
   }
-  if (order > 0) parts.push_back(with_point(digits) + (digits.size() > 1 ? "" : "\\.") + "0*[1-9]" + rest);
+  if (order > 0) parts.push_back(with_point(digits) + (digits.size() > 1 ? "" : "\\.") + "0*[1-9][0-9]*");
   return fmt::format("(?:{})", fmt::join(parts, "|"));
 }
 
@@ -256,23 +265,25 @@ std::string exponents(int first, int last) {
 
 // The numbers with an exponent, and one digit other than 0 before the point, on a side of a bound other than 0.
 Automaton scientific_on_side(const NumberBound& bound, bool above) {
+  const UncountedWork once;  // which is kept for all that have the bound, and whose size is that of a few digits
   constexpr int all = 1000;
   const Decimal& value = bound.value;
   const bool larger = above != value.negative;  // of the magnitudes
   const int exponent = std::clamp(static_cast<int>(value.digits.size()) - 1 + value.exponent, -all, all);
-  const std::size_t decimals = bound.exclusive ? most_exact_digits - 1 : most_number_digits;
-  const std::string any = "[1-9](?:\\.[0-9]{1," + std::to_string(decimals) + "})?";
   const std::string sign = value.negative ? "-" : "", other_sign = value.negative ? "" : "-";
-  std::string at_bound = mantissas(value.digits, larger ? 1 : -1, decimals);
-  if (!bound.exclusive) at_bound = "(?:" + at_bound + "|" + mantissas(value.digits, 0, decimals) + ")";
+  const std::string any = "[1-9](?:\\.[0-9]+)?";
+  std::string at_bound = mantissas(value.digits, larger ? 1 : -1);
+  if (!bound.exclusive) at_bound = "(?:" + at_bound + "|" + mantissas(value.digits, 0) + ")";
   std::vector<std::string> parts;
   const auto add = [&](const std::string& numbers, int first, int last) {
     if (first <= 99 && last >= -99 && first <= last) parts.push_back(numbers + exponents(first, last));
   };
-  add(sign + "(?=[0-9.]{1," + std::to_string(decimals + 2) + "}[eE])" + at_bound, exponent, exponent);
+  add(sign + at_bound, exponent, exponent);
   add(sign + any, larger ? exponent + 1 : -all, larger ? all : exponent - 1);
   if (!larger) add(other_sign + any, -all, all);
-  return parts.empty() ? Automaton() : whole_text(fmt::format("{}", fmt::join(parts, "|")));
+  if (parts.empty()) return {};
+  return pattern_automaton(fmt::format("{}", fmt::join(parts, "|")), Matching::whole) &
+         of_mantissa_digits(bound.exclusive);
 }
 
 Automaton on_side(const NumberBound& bound, bool above, bool scientific) {

@@ -531,6 +531,17 @@ TEST(SchemaWorkLimit, AcceptsTwentyThousandNumbers) {
   EXPECT_FALSE(state.advance("-7919"));
 }
 
+TEST(SchemaWorkLimit, AcceptsManyBoundsOfNumbersInAnySpelling) {
+  const Json bounded = object(800, [](std::size_t i) { return Json{{"type", "integer"}, {"minimum", i}}; });
+  const Json names = list(800, [](std::size_t i) { return Json(name_of(i)); });
+  JsonSchemaOptions options;
+  options.closed = options.any_spelling = true;
+  const double start = cpu_seconds();
+  EXPECT_NO_THROW(
+      compile_json_schema({{"type", "object"}, {"properties", bounded}, {"required", names}}, "s", options));
+  EXPECT_LT(cpu_seconds() - start, most_cpu_seconds);
+}
+
 TEST(SchemaNumbers, AreSpelledWithAnyZerosAtTheEndOfAFraction) {
   const Json schema = Json::parse(R"({"enum": [0, 5, 5.003, -1.5, 120, 1e30, 1e-7, 1e300]})");
   GrammarState state(std::make_shared<const Grammar>(compile_json_schema(schema, "s").grammar));
