@@ -1,7 +1,9 @@
 #pragma once
 
+#include <algorithm>
 #include <stdexcept>
 #include <string>
+#include <utility>
 
 namespace minimind {
 
@@ -28,12 +30,18 @@ enum class Setting {
 // "file: item is FOUND, expected WANTED; fix". Exit status 1.
 class Error : public std::runtime_error {
  public:
-  explicit Error(const std::string& message, Setting setting = Setting::none)
-      : std::runtime_error(message), setting_(setting) {}
+  explicit Error(std::string message, Setting setting = Setting::none)
+      : std::runtime_error(without_nul(std::move(message))), setting_(setting) {}
 
   Setting setting() const { return setting_; }
 
  private:
+  // what() would end at the zero byte of a name from a file.
+  static std::string without_nul(std::string message) {
+    std::replace(message.begin(), message.end(), '\0', '?');
+    return message;
+  }
+
   Setting setting_;
 };
 
