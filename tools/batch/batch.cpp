@@ -275,14 +275,12 @@ Command add_batch(CommandOptions& command) {
   command
       .add_positional("IN", options->input,
                       bilingual("JSONL file of requests, one per line", "请求的 JSONL 文件，每行一个"))
-      ->required()
-      ->check(not_empty);
+      ->required();
   command
       .add_option("-o,--output", options->output, common_group, "FILE",
                   bilingual("JSONL file for the results, in the order of the requests",
                             "写入结果的 JSONL 文件，顺序与请求一致"))
-      ->required()
-      ->check(not_empty);
+      ->required();
   command.add_option("--errors", options->errors, output_group, "FILE",
                      bilingual("JSONL file for the errors (default: the output's name and .errors)",
                                "写入错误的 JSONL 文件（默认：输出文件名加 .errors）"));

@@ -39,11 +39,9 @@ void add_history_options(CommandOptions& command, ChatOptions& options) {
 
 void add_conversation_options(CommandOptions& command, ChatOptions& options) {
   command.add_option("--system", options.system, prompt_group, "TEXT", bilingual("system message", "系统消息"));
-  command
-      .add_option("--tools", options.tools, prompt_group, "FILE",
-                  bilingual("JSON file of the functions that the model may call, in OpenAI's format",
-                            "模型可调用的函数，OpenAI 格式的 JSON 文件"))
-      ->check(not_empty);
+  command.add_option("--tools", options.tools, prompt_group, "FILE",
+                     bilingual("JSON file of the functions that the model may call, in OpenAI's format",
+                               "模型可调用的函数，OpenAI 格式的 JSON 文件"));
   auto* think = command.add_flag_callback(
       "--think", [&options] { options.think = true; }, prompt_group,
       bilingual("let the model think before it answers", "先思考再回答"));
@@ -55,20 +53,15 @@ void add_conversation_options(CommandOptions& command, ChatOptions& options) {
   command.add_flag("--show-thinking", options.show_thinking, output_group,
                    bilingual("if the output is not a terminal, print all that the model writes, with its tags",
                              "输出不是终端时，打印模型写出的全部内容，包括标签"));
-  auto* session = command
-                      .add_option("--session", options.session, prompt_group, "FILE",
-                                  bilingual("file that keeps the conversation and its KV cache, to continue later",
-                                            "保存对话和 KV 缓存的文件，下次继续"))
-                      ->check(not_empty);
+  auto* session = command.add_option("--session", options.session, prompt_group, "FILE",
+                                     bilingual("file that keeps the conversation and its KV cache, to continue later",
+                                               "保存对话和 KV 缓存的文件，下次继续"));
   command
       .add_option("--load", options.load, prompt_group, "FILE",
                   bilingual("continue a conversation saved as JSON", "继续以 JSON 保存的对话"))
-      ->check(not_empty)
       ->excludes(session);
-  command
-      .add_option("--save", options.save, prompt_group, "FILE",
-                  bilingual("save the conversation as JSON at the end", "结束时将对话保存为 JSON"))
-      ->check(not_empty);
+  command.add_option("--save", options.save, prompt_group, "FILE",
+                     bilingual("save the conversation as JSON at the end", "结束时将对话保存为 JSON"));
 }
 
 void add_input_options(CommandOptions& command, ChatOptions& options) {

@@ -17,6 +17,10 @@ constexpr bool has_backslashes = std::filesystem::path::preferred_separator == '
 
 }  // namespace
 
+std::string not_empty(const std::string& value) {
+  return value.empty() ? "the value is empty; omit the option" : "";
+}
+
 Option* Option::capture_default_str() {
   option_->capture_default_str();
   return this;
@@ -68,8 +72,11 @@ Option* Option::allow_extra_args(bool several) {
 }
 
 Option* CommandOptions::keep(CLI::Option* option) {
+  if (!takes_path(*option)) return &options_.emplace_back(*option);
+  // A script's variable without a value names no file, which is not the same as no option.
+  option->check(not_empty);
   // Windows takes slashes, too, and the rooms below know only them.
-  if (has_backslashes && takes_path(*option)) {
+  if (has_backslashes) {
     option->transform(
         CLI::Validator([](std::string& path) { return std::ranges::replace(path, '\\', '/'), std::string(); }, ""));
   }

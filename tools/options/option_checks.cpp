@@ -54,10 +54,6 @@ std::string checked(const std::string& option, std::string value, const OptionCh
 
 }  // namespace
 
-std::string not_empty(const std::string& value) {
-  return value.empty() ? "the value is empty; omit the option" : "";
-}
-
 std::string a_folder(const std::string& path) {
   std::error_code unreadable;
   if (std::filesystem::is_directory(path, unreadable)) return "";

@@ -11,8 +11,6 @@ namespace minimind {
 // Checks of the values of options. CLI11's own parsers read "" as no option, -1 as 2^64 - 1, 1e9 as 1 and 010 as 8.
 // Their messages name the value found and the one expected.
 
-std::string not_empty(const std::string& value);
-
 // Accepts the path of an existing folder.
 std::string a_folder(const std::string& path);
 

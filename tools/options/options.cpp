@@ -90,10 +90,9 @@ void add_model(CommandOptions& command, std::string& model, const std::string& d
     }
     model = given;
   };
-  command.add_option_function<std::string>("-m,--model", set, common_group, "MODEL", description)->check(not_empty);
-  command
-      .add_positional("MODEL", set, bilingual("model file or folder, as with --model", "模型文件或文件夹，同 --model"))
-      ->check(not_empty);
+  command.add_option_function<std::string>("-m,--model", set, common_group, "MODEL", description);
+  command.add_positional("MODEL", set,
+                         bilingual("model file or folder, as with --model", "模型文件或文件夹，同 --model"));
 }
 
 void add_checkpoint(CommandOptions& command, std::string& model) {

@@ -55,10 +55,8 @@ void SpeculationArguments::add_to(CommandOptions& command) {
                             "推测解码：根据前文或用 --draft 起草至多 N "
                             "个词元，再一并校验；输出不变；0：关闭（默认：0；有 --draft 时为 4）"))
       ->transform(whole_number(0, most_draft_tokens));
-  command
-      .add_option("--draft", draft, speed_group, "MODEL",
-                  bilingual("smaller draft model with the same tokenizer", "草稿模型：分词器相同的较小模型"))
-      ->check(not_empty);
+  command.add_option("--draft", draft, speed_group, "MODEL",
+                     bilingual("smaller draft model with the same tokenizer", "草稿模型：分词器相同的较小模型"));
 }
 
 std::size_t SpeculationArguments::draft_tokens() const {

@@ -97,15 +97,12 @@ void HttpArguments::add_to(CommandOptions& command) {
           bilingual("port to listen on; 0: a free one, which is printed", "监听端口；0：任选一个空闲端口并显示"))
       ->default_str("8998")
       ->transform(whole_number(0, 65535));
-  command
-      .add_option("--socket", socket, server_group, "PATH",
-                  bilingual("unix socket to listen on, instead of a port, or also if --host or --port is given",
-                            "监听的 unix 套接字，代替端口；若给出 --host 或 --port 则同时监听"))
-      ->check(not_empty);
-  command
-      .add_option("--api-key-file", key_file, server_group, "FILE",
-                  bilingual("file of the keys that clients may use, one per line", "客户端可用密钥的文件，每行一个"))
-      ->check(not_empty);
+  command.add_option("--socket", socket, server_group, "PATH",
+                     bilingual("unix socket to listen on, instead of a port, or also if --host or --port is given",
+                               "监听的 unix 套接字，代替端口；若给出 --host 或 --port 则同时监听"));
+  command.add_option(
+      "--api-key-file", key_file, server_group, "FILE",
+      bilingual("file of the keys that clients may use, one per line", "客户端可用密钥的文件，每行一个"));
   command.add_flag("--no-api-key", no_key, server_group,
                    bilingual("let other machines use the server without a key", "允许其他机器不用密钥访问"));
   command

@@ -220,6 +220,25 @@ TEST_F(ArgumentsCli, EveryCommandTakesAModelByPosition) {
   EXPECT_EQ(run("bench " + model + " -p 1 -n 1 -r 1 -t 1").status, 0);
 }
 
+TEST_F(ArgumentsCli, AnEmptyNameOfAFileIsNotLikeNoOption) {
+  const std::string model = MINIMIND_SOURCE_DIR "/weights/demo/model.pth";
+  for (const std::string call :
+       {"generate -p a -n 1 --json-schema ''", "generate -p a -n 1 --grammar ''", "generate -n 1 -f ''",
+        "perplexity -p 山居 --against ''", "inspect --config ''", "inspect --tokenizer ''", "inspect --lora ''",
+        "compare --tokens 1,2 --reference ''"}) {
+    const Outcome outcome = run(call + " -m " + model);
+    EXPECT_EQ(outcome.status, 2) << call;
+    EXPECT_NE(outcome.err.find(": the value is empty"), std::string::npos) << call << ": " << outcome.err;
+  }
+  for (const std::string& call : {"'' " + path("a.gguf"), model + " ''", model + " " + path("a.gguf") + " --plan ''",
+                                  model + " " + path("a.gguf") + " --type q8_0 --calibrate ''"}) {
+    const Outcome outcome = run("convert " + call);
+    EXPECT_EQ(outcome.status, 2) << call;
+    EXPECT_NE(outcome.err.find(": the value is empty"), std::string::npos) << call << ": " << outcome.err;
+    EXPECT_FALSE(std::filesystem::exists(path("a.gguf"))) << call;
+  }
+}
+
 TEST_F(ArgumentsCli, AMalformedNumberIsAUsageError) {
   const std::string call = "generate --tokens 1 -m " + load_golden("v3-dense").model_path + " ";
   for (const char* option : {"-c", "-n", "-t", "--seed", "--top-k", "--heads", "--speculate", "--dry-allowed-length"}) {
