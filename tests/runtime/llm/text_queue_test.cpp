@@ -59,6 +59,21 @@ class TextQueueTest : public testing::Test {
             }};
   }
 
+  // With as many blocks of memory as given.
+  static TextJob with_blocks(TextJob job, std::size_t blocks) {
+    GenerationTask task = *job.task;
+    task.capacity = kernels::block_cols * blocks;
+    job.task = std::make_shared<const GenerationTask>(std::move(task));
+    return job;
+  }
+
+  // 128 blocks of memory, of which small texts are those that take at most 4.
+  TextQueueLimits with_small_texts() const {
+    TextQueueLimits limits = this->limits(4, 40);
+    limits.kv_memory = KvCache::bytes(llm_.config, llm_.kv_type, kernels::block_cols * 128);
+    return limits;
+  }
+
   // A request of `count` such texts.
   std::vector<TextJob> jobs(std::size_t first, std::size_t count, std::size_t max_tokens) {
     std::vector<TextJob> jobs;
@@ -288,6 +303,20 @@ TEST_F(TextQueueTest, ATextThatFailsLeavesTheOthersAlone) {
   EXPECT_EQ(ends_[1].generated.tokens.size(), 5u);
 }
 
+TEST_F(TextQueueTest, ATextThatFailsInAStepEndsWithThatError) {
+  TextQueue queue(llm_, limits(2, 20));
+  TextJob failing = job(0, 5);
+  GenerationTask task = *failing.task;
+  task.options.process = [](auto, auto) -> std::span<const float> { throw Error("no scores"); };
+  failing.task = std::make_shared<const GenerationTask>(std::move(task));
+  queue.submit(one(std::move(failing)));
+  queue.submit(one(job(1, 5)));
+  run(queue);
+  ASSERT_EQ(numbers(), (std::vector<std::size_t>{0, 1}));
+  EXPECT_EQ(ends_[0].error, "no scores");
+  EXPECT_EQ(ends_[1].generated.tokens.size(), 5u);
+}
+
 TEST_F(TextQueueTest, ATextThatAllOfTheMemoryIsTooLittleForEndsWithAnError) {
   TextQueue queue(llm_, limits(1, 10));
   queue.submit(one(job(0, 11)));
@@ -367,23 +396,27 @@ TEST_F(TextQueueTest, ATextThatSixteenOthersHavePassedIsNext) {
 }
 
 TEST_F(TextQueueTest, SmallTextsPassAllThatWaitForMemory) {
-  const auto with_own_memory = [this](TextJob job, std::size_t capacity) {
-    GenerationTask task = *job.task;
-    task.capacity = kernels::block_cols * capacity;
-    job.task = std::make_shared<const GenerationTask>(std::move(task));
-    return job;
-  };
-  TextQueueLimits limits = this->limits(4, 40);
-  limits.kv_memory = KvCache::bytes(llm_.config, llm_.kv_type, kernels::block_cols * 128);
-  TextQueue queue(llm_, limits);
-  queue.submit(one(with_own_memory(job(0, 50), 90)));
-  queue.submit(one(with_own_memory(job(1, 1), 90)));
+  TextQueue queue(llm_, with_small_texts());
+  queue.submit(one(with_blocks(job(0, 50), 90)));
+  queue.submit(one(with_blocks(job(1, 1), 90)));
   for (std::size_t i = 2; i < 40; ++i) queue.submit(one(job(i, 2)));
   run(queue);
   const std::vector<std::size_t> order = numbers();
   ASSERT_EQ(order.size(), 40u);
   EXPECT_EQ(order[38], 0u) << "all the small ones ended beside it";
   EXPECT_EQ(order[39], 1u);
+}
+
+TEST_F(TextQueueTest, SmallTextsDoNotPassForEverATextThatNeedsTheirMemoryToo) {
+  TextQueue queue(llm_, with_small_texts());
+  queue.submit(one(with_blocks(job(0, 50), 90)));
+  queue.submit(one(with_blocks(job(1, 1), 128)));
+  for (std::size_t i = 2; i < 40; ++i) queue.submit(one(job(i, 2)));
+  run(queue);
+  const std::vector<std::size_t> order = numbers();
+  ASSERT_EQ(order.size(), 40u);
+  EXPECT_LT(std::ranges::find(order, 1u) - order.begin(), 21)
+      << "the first, and hardly more than the sixteen after which it is next";
 }
 
 TEST_F(TextQueueTest, TextsThatWaitForAPrefixAreNotInTheWayOfOthers) {
