@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <exception>
 #include <filesystem>
+#include <system_error>
 #include <utility>
 
 #include "runtime/chat/message_json.h"
@@ -65,7 +66,8 @@ void ChatSetup::print_assumptions() const {
 // Loads the state of a file first; options then replace parts of it.
 void ChatSetup::begin() {
   if (!options_.run.quiet) print_assumptions();
-  if (identity_ && std::filesystem::exists(options_.session)) {
+  std::error_code unknown;  // which reading then tells
+  if (identity_ && std::filesystem::status(options_.session, unknown).type() != std::filesystem::file_type::not_found) {
     conversation_.restore(load_session(options_.session, *identity_, context_));
     kept_answers_ = conversation_.state().answers;
   }

@@ -359,6 +359,13 @@ TEST_F(Chat, LoadRejectsASession) {
   EXPECT_NE(outcome.err.find(path("s") + ": is a session, expected a conversation"), std::string::npos) << outcome.err;
 }
 
+TEST_F(Chat, ASessionThatCannotBeOpenedIsNamed) {
+  std::filesystem::create_symlink(path("s"), path("s"));
+  const Outcome outcome = run(saying("好") + "--session " + path("s") + " -p a");
+  EXPECT_EQ(outcome.status, 1);
+  EXPECT_NE(outcome.err.find(path("s") + ": cannot be "), std::string::npos) << outcome.err;
+}
+
 TEST_F(Chat, SessionAndSaveMustBeTwoFiles) {
   EXPECT_EQ(run(saying("好") + "--session " + path("s") + " --save " + path("./s") + " -p a").status, 2);
 }
