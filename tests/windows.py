@@ -381,6 +381,8 @@ class WindowsTest(unittest.TestCase):
         chat.wait_for('Ctrl-C again')
         chat.type('\x03')
         self.assertEqual(chat.status(), INTERRUPTED)
+        histories = pathlib.Path(ENVIRONMENT['WINEPREFIX']).glob('drive_c/users/*/.local/state/minimind/history')
+        self.assertEqual([file.read_text().splitlines()[-3:] for file in histories], [['/help ', '秋', '/stats']])
 
     def test_ctrl_z_ends_chat(self):
         chat = Terminal('chat', '-m', self.poet)
