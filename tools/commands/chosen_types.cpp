@@ -96,9 +96,10 @@ class Choosing {
     for (const auto& [name, type] : types.by_name) {
       const auto found = known.find(name);
       if (found == known.end() || !found->second->type_chosen) {
-        throw Error(fmt::format("{}: {} is not a {} of the file, expected one such as {}", options_.plan, quote(name),
-                                found == known.end() ? "tensor" : "matrix with a type to choose",
-                                exported_.tensors.front().name));
+        throw Error(
+            fmt::format("{}: {} is {}, expected a matrix such as {}", options_.plan, quote(name),
+                        found == known.end() ? "not a tensor of the file" : "a vector or router, whose type stays",
+                        exported_.tensors.front().name));
       }
       if (is_float_type(type) || (options_.text.empty() ? is_weight_type(type) : has_calibration(type))) continue;
       throw Error(fmt::format("{}: {} is {}, expected a type that {} writes; {}", options_.plan, name, name_of(type),

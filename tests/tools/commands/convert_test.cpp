@@ -448,7 +448,7 @@ TEST_F(CalibratedConvert, RejectsWhatItCannotDoAndLeavesNothing) {
       {"--type q8_0 --size 3MB" + text(), 2, "omit one"},
       {"--size 3MB --bits 5" + text(), 2, "give one of them"},
       {"--plan " + path("plan.txt"), 1, "plan.txt: 'blk.9.attn_q.weight' is not a tensor of the file"},
-      {"--plan " + path("norm.txt"), 1, "norm.txt: 'output_norm.weight' is not a matrix with a type to choose"},
+      {"--plan " + path("norm.txt"), 1, "norm.txt: 'output_norm.weight' is a vector or router, whose type stays"},
       {"--plan " + path("q3.txt"), 1, "blk.0.attn_q.weight is q3_k"},
       {"--plan " + path("iq2.txt") + text(), 1, "is iq2_xxs, expected a type that convert writes; choose e.g. q8_0"},
       {"--type q8_0 --calibrate " + path("empty.jsonl"), 1, "has no token to predict"},
