@@ -59,19 +59,29 @@ class TextQueueTest : public testing::Test {
             }};
   }
 
-  // With as many blocks of memory as given.
-  static TextJob with_blocks(TextJob job, std::size_t blocks) {
+  // With a task that `change` has changed.
+  template <class Change>
+  static TextJob changed(TextJob job, const Change& change) {
     GenerationTask task = *job.task;
-    task.capacity = kernels::block_cols * blocks;
+    change(task);
     job.task = std::make_shared<const GenerationTask>(std::move(task));
     return job;
   }
 
-  // 128 blocks of memory, of which small texts are those that take at most 4.
-  TextQueueLimits with_small_texts() const {
+  // The order in which texts end: a long one of 90 blocks of memory, the second of so many blocks, and 38 that are
+  // small: they take at most a thirty-second of all 128 blocks.
+  std::vector<std::size_t> order_beside_small_texts(std::size_t blocks) {
     TextQueueLimits limits = this->limits(4, 40);
     limits.kv_memory = KvCache::bytes(llm_.config, llm_.kv_type, kernels::block_cols * 128);
-    return limits;
+    TextQueue queue(llm_, limits);
+    const auto with_blocks = [](std::size_t count) {
+      return [count](GenerationTask& task) { task.capacity = kernels::block_cols * count; };
+    };
+    queue.submit(one(changed(job(0, 50), with_blocks(90))));
+    queue.submit(one(changed(job(1, 1), with_blocks(blocks))));
+    for (std::size_t i = 2; i < 40; ++i) queue.submit(one(job(i, 2)));
+    run(queue);
+    return numbers();
   }
 
   // A request of `count` such texts.
@@ -182,10 +192,9 @@ class CountedPenalties : public TextPenalties {
 TEST_F(TextQueueTest, TextsThatHaveEndedKeepLittleMemoryWhileOthersRun) {
   TextQueue queue(llm_, limits(4, 400));
   const auto count = std::make_shared<int>(0);
-  TextJob counted = job(1, 1);
-  GenerationTask task = *counted.task;
-  task.options.penalties = std::make_shared<const CountedPenalties>(count);
-  counted.task = std::make_shared<const GenerationTask>(std::move(task));
+  const TextJob counted = changed(job(1, 1), [&](GenerationTask& task) {
+    task.options.penalties = std::make_shared<const CountedPenalties>(count);
+  });
   queue.submit(one(job(0, 60)));
   queue.submit(std::vector<TextJob>(150, counted));
   int most = 0;
@@ -305,11 +314,9 @@ TEST_F(TextQueueTest, ATextThatFailsLeavesTheOthersAlone) {
 
 TEST_F(TextQueueTest, ATextThatFailsInAStepEndsWithThatError) {
   TextQueue queue(llm_, limits(2, 20));
-  TextJob failing = job(0, 5);
-  GenerationTask task = *failing.task;
-  task.options.process = [](auto, auto) -> std::span<const float> { throw Error("no scores"); };
-  failing.task = std::make_shared<const GenerationTask>(std::move(task));
-  queue.submit(one(std::move(failing)));
+  queue.submit(one(changed(job(0, 5), [](GenerationTask& task) {
+    task.options.process = [](auto, auto) -> std::span<const float> { throw Error("no scores"); };
+  })));
   queue.submit(one(job(1, 5)));
   run(queue);
   ASSERT_EQ(numbers(), (std::vector<std::size_t>{0, 1}));
@@ -396,24 +403,14 @@ TEST_F(TextQueueTest, ATextThatSixteenOthersHavePassedIsNext) {
 }
 
 TEST_F(TextQueueTest, SmallTextsPassAllThatWaitForMemory) {
-  TextQueue queue(llm_, with_small_texts());
-  queue.submit(one(with_blocks(job(0, 50), 90)));
-  queue.submit(one(with_blocks(job(1, 1), 90)));
-  for (std::size_t i = 2; i < 40; ++i) queue.submit(one(job(i, 2)));
-  run(queue);
-  const std::vector<std::size_t> order = numbers();
+  const std::vector<std::size_t> order = order_beside_small_texts(90);
   ASSERT_EQ(order.size(), 40u);
   EXPECT_EQ(order[38], 0u) << "all the small ones ended beside it";
   EXPECT_EQ(order[39], 1u);
 }
 
 TEST_F(TextQueueTest, SmallTextsDoNotPassForEverATextThatNeedsTheirMemoryToo) {
-  TextQueue queue(llm_, with_small_texts());
-  queue.submit(one(with_blocks(job(0, 50), 90)));
-  queue.submit(one(with_blocks(job(1, 1), 128)));
-  for (std::size_t i = 2; i < 40; ++i) queue.submit(one(job(i, 2)));
-  run(queue);
-  const std::vector<std::size_t> order = numbers();
+  const std::vector<std::size_t> order = order_beside_small_texts(128);
   ASSERT_EQ(order.size(), 40u);
   EXPECT_LT(std::ranges::find(order, 1u) - order.begin(), 21)
       << "the first, and hardly more than the sixteen after which it is next";
@@ -423,12 +420,10 @@ TEST_F(TextQueueTest, TextsThatWaitForAPrefixAreNotInTheWayOfOthers) {
   TextQueueLimits limits = this->limits(4, 400);
   TextQueue queue(llm_, limits);
   const auto with_long_prompt = [this](std::size_t number) {
-    TextJob with = job(number, 4);
-    GenerationTask task = *with.task;
-    task.prompt.assign(50, 3);
-    task.capacity = kernels::block_cols * 60;
-    with.task = std::make_shared<const GenerationTask>(std::move(task));
-    return with;
+    return changed(job(number, 4), [](GenerationTask& task) {
+      task.prompt.assign(50, 3);
+      task.capacity = kernels::block_cols * 60;
+    });
   };
   for (std::size_t i = 0; i < 30; ++i) queue.submit(one(with_long_prompt(i)));
   for (std::size_t i = 30; i < 50; ++i) queue.submit(one(job(i, 1)));
@@ -445,12 +440,10 @@ TEST_F(TextQueueTest, ManyLongPromptsThatWaitCostEachStepLittle) {
     limits.most_compared = most_compared;
     TextQueue queue(llm_, limits);
     for (std::size_t i = 0; i < 64; ++i) {
-      TextJob with = job(i, 4);
-      GenerationTask task = *with.task;
-      task.prompt.assign(50, 3);
-      task.prompt.push_back(static_cast<std::int32_t>(i));
-      with.task = std::make_shared<const GenerationTask>(std::move(task));
-      queue.submit(one(std::move(with)));
+      queue.submit(one(changed(job(i, 4), [i](GenerationTask& task) {
+        task.prompt.assign(50, 3);
+        task.prompt.push_back(static_cast<std::int32_t>(i));
+      })));
     }
     std::size_t most = 0;
     for (int steps = 0; queue.texts() > 0 && steps < 1000; ++steps) {
