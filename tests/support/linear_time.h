@@ -32,13 +32,26 @@ inline double seconds_of(const std::function<void()>& work) {
   return cpu_seconds() - start;
 }
 
+// Expects the larger work to take at most so many times as long as the smaller one, in one of several tries: other
+// programs on the machine make single ones longer. Each returns its seconds.
+inline void expect_times(double most_times, const std::function<double()>& smaller,
+                         const std::function<double()>& larger, const std::string& what) {
+  constexpr double too_short = 2e-3;
+  constexpr int tries = 4;
+  double small = smaller(), large = larger();
+  for (int i = 1; i < tries && large > most_times * std::max(small, too_short); ++i) {
+    small = std::max(small, smaller());
+    large = std::min(large, larger());
+  }
+  EXPECT_LE(large, most_times * std::max(small, too_short)) << what;
+}
+
 // Time that grows with the square of the size is 16 times as long here, a sort 4.4 times. Sizes that pass a cache, and
 // other programs on the machine, make up to twice the difference. A reader may reject what it reads. `quarter` is that
 // of a reader's limit, if this is below 4 MB.
 inline void expect_linear(const std::string& reader, const std::vector<Construct>& constructs,
                           const std::function<void(const std::string&)>& read, std::size_t quarter = megabyte) {
-  constexpr double most_times = 10, too_short = 2e-3;
-  constexpr int tries = 4;
+  constexpr double most_times = 10;
   for (const Construct& construct : constructs) {
     const auto time = [&](std::size_t bytes) {
       const std::string text = construct.text(bytes);
@@ -50,12 +63,8 @@ inline void expect_linear(const std::string& reader, const std::vector<Construct
         }
       });
     };
-    double small = time(quarter), large = time(4 * quarter);
-    for (int i = 1; i < tries && large > most_times * std::max(small, too_short); ++i) {
-      small = std::max(small, time(quarter));
-      large = std::min(large, time(4 * quarter));
-    }
-    EXPECT_LE(large, most_times * std::max(small, too_short)) << reader << ": " << construct.name;
+    expect_times(
+        most_times, [&] { return time(quarter); }, [&] { return time(4 * quarter); }, reader + ": " + construct.name);
   }
 }
 
