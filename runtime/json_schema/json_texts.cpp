@@ -221,7 +221,8 @@ const Automaton& with_exponent(bool negative, bool zero_too) {
   return automata[2 * negative + zero_too];
 }
 
-// The numbers with an exponent whose mantissas have at most so many digits as `exclusive` bounds have, or all others.
+// The numbers with an exponent whose mantissas have at most the digits that are compared exactly, if the bound is
+// exclusive; otherwise at most those that a number may have.
 const Automaton& of_mantissa_digits(bool exclusive) {
   const auto make = [](int most) { return whole_text(fmt::format("-?[0-9.]{{1,{}}}[eE][0-9+-]*", most)); };
   static const std::array<Automaton, 2> automata{make(most_number_digits + 2), make(most_exact_digits + 1)};
