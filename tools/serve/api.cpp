@@ -481,9 +481,10 @@ void Api::list_models(const ApiRequest&, const Answer& answer) {
 
 void Api::one_model(const ApiRequest& request, const Answer& answer) {
   const std::string name = request.path.substr(model_path_prefix.size());
-  for (const ModelShelf::Listed& model : models_.list()) {
-    if (model.name == name) return send_json(*answer, model_json(model));
-  }
+  const std::vector<ModelShelf::Listed> models = models_.list();
+  auto model = std::ranges::find(models, name, &ModelShelf::Listed::name);
+  if (model == models.end()) model = std::ranges::find(models, without_tag(name), &ModelShelf::Listed::name);
+  if (model != models.end()) return send_json(*answer, model_json(*model));
   throw RequestError(fmt::format("model is {}, expected one of those that /v1/models lists", quote(name)), "model",
                      "model_not_found");
 }

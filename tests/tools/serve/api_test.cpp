@@ -3828,6 +3828,7 @@ TEST_F(ApiTest, ListsTheModelAndItsHealth) {
   EXPECT_EQ(list["data"][0]["id"], "minimind-poet");
   EXPECT_EQ(list["data"][0]["minimind"]["thinking"], false);
   EXPECT_EQ(get("/v1/models/minimind-poet")->json()["object"], "model");
+  EXPECT_EQ(get("/v1/models/minimind-poet:latest")->json()["id"], "minimind-poet");
   EXPECT_EQ(get("/v1/models/other")->status(), 404);
   EXPECT_EQ(get("/nowhere")->status(), 404);
   EXPECT_EQ(get("/v1/completions")->status(), 405);

@@ -48,12 +48,14 @@ export async function* streamChunks(path, body, signal) {
 
 // Splits server-sent events into their data, whatever the pieces in which they arrive.
 export class EventReader {
-  #rest = '';
+  #pieces = [];  // of the line that has not ended
   #data = [];
 
   read(text) {
-    const lines = (this.#rest + text).split('\n');
-    this.#rest = lines.pop();
+    this.#pieces.push(text);
+    if (!text.includes('\n')) return [];
+    const lines = this.#pieces.join('').split('\n');
+    this.#pieces = [lines.pop()];
     const complete = [];
     for (const line of lines) {
       const content = line.endsWith('\r') ? line.slice(0, -1) : line;

@@ -1046,6 +1046,13 @@ class MarkdownTest(PageTest):
                 for (let i = 0; i < given[0].length; i += given[1]) all.push(...reader.read(given[0].slice(i, i + given[1])));
                 return all;''', text, size), ['{"a": 1}', 'x\ny', '[DONE]'])
 
+    def test_a_large_event_takes_time_linear_in_its_size(self):
+        self.assertEqual(self.module('server.js', '''
+            const reader = new m.EventReader(), piece = 'x'.repeat(1000);
+            reader.read('data: ');
+            for (let i = 0; i < given[0]; ++i) reader.read(piece);
+            return reader.read('\\n\\n')[0].length;''', 20_000), 20_000_000)
+
 
 class CompletionTest(PageTest):
     def run_text(self, text='夜泊枫桥'):
