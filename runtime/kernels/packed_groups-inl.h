@@ -97,6 +97,7 @@ struct UnsignedDot {
     void pin() { pairs.pin(); }
   };
   static constexpr std::size_t most_groups = 32767 / (2 * ((1 << bits) - 1) * 127);
+  static_assert(most_groups > 0, "a sum of 16 bits cannot hold two products of quants of more than 7 bits");
   static Sums start(std::int32_t sum) { return {RowSums::all(0), RowSums::all(0), sum}; }
   static void add(Sums& sums, const Group& weights, const std::int8_t* four) {
     const __m256i activations = _mm256_set1_epi32(four_of(four));
