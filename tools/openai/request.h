@@ -116,12 +116,12 @@ void require_no_other_sampling(const BodyFields& body, Dialect dialect);
 // Reads the body of a chat completion or a completion. It may have what OpenAI's API has and changes the text or its
 // form: model, messages or prompt, max_tokens, max_completion_tokens, temperature, top_p, stop, seed, presence_penalty,
 // frequency_penalty, logit_bias, tools, tool_choice, parallel_tool_calls, response_format, reasoning_effort, logprobs,
-// top_logprobs, echo, n, best_of, stream, stream_options; and top_k, min_p, typical_p, repeat_penalty, dry_*, the
-// fields of read_constraint(), ignore_eos, stop_token_ids, min_tokens, prompt_logprobs, return_token_ids,
-// return_tokens_as_token_ids, plain_content, chat_template, open_thinking and enable_thinking, also in
-// chat_template_kwargs, which may have thinking and reasoning_effort, too; reasoning.effort and reasoning.enabled; and
-// thinking.type. Fields that change nothing, such as `user`, `store` and `metadata`, are accepted. Throws RequestError
-// for anything else and for values of another type or out of range, naming the field.
+// top_logprobs, echo, n, best_of, stream, stream_options; and the other generation_parameters,
+// dry_sequence_breakers, the fields of read_constraint(), ignore_eos, stop_token_ids, min_tokens, prompt_logprobs,
+// return_token_ids, return_tokens_as_token_ids, plain_content, chat_template, open_thinking and enable_thinking, also
+// in chat_template_kwargs, which may have thinking and reasoning_effort, too; reasoning.effort and reasoning.enabled;
+// and thinking.type. Fields that change nothing, such as `user`, `store` and `metadata`, are accepted. Throws
+// RequestError for anything else and for values of another type or out of range, naming the field.
 Request read_request(const ChatJson& body, bool chat, const RequestDefaults& defaults);
 
 }  // namespace minimind

@@ -20,7 +20,7 @@ inline constexpr std::size_t most_positions_inside = 16, most_parts_inside = 64;
 //   positions             tokens of the text to look at; left out: the last one
 //   candidates, neurons   how many tokens may follow, and neurons of each layer
 //   without               parts that are switched off, {"layer", "head"}, {"layer", "neuron"} or {"layer", "expert"}
-//   temperature, top_k, typical_p, top_p, min_p, repeat_penalty
+//   temperature, repeat_penalty, and the parameters that drop tokens
 // Throws RequestError and Cancelled.
 ChatJson inside_json(const TextModel& model, const Model& weights, const ChatJson& body, RequestDefaults defaults);
 

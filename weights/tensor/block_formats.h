@@ -7,7 +7,7 @@
 
 namespace minimind {
 
-// How blocks of a type are decoded and encoded: 32 or 256 consecutive values of a row share scales. Facts from ggml's
+// How blocks of a type are decoded and encoded: consecutive values of a row that share scales. Facts from ggml's
 // ggml-common.h and the `gguf` Python package.
 struct BlockFormat {
   void (*dequantize)(DType type, const std::byte* blocks, std::size_t count, float* out);
