@@ -92,7 +92,7 @@ const std::byte* data_of(const WeightMatrix& matrix) {
 TEST(PackedMatrix, KeepsTheBitsOfTypesWithAKernel) {
   for (const DTypeRow& type : dtype_rows) {
     if (!find_matrix_format(type.type)) continue;
-    const std::size_t columns = type.block.elements == 256 ? 512 : 96;
+    const std::size_t columns = 3 * std::max<std::size_t>(type.block.elements, 32);
     const StoredTensor tensor = random_bytes(type.type, {37, columns}, 1);
     EXPECT_EQ(packed_type(tensor, std::nullopt, 1), type.type);
     const WeightMatrix matrix = pack(tensor, std::nullopt, 1);
