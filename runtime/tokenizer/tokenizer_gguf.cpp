@@ -87,7 +87,6 @@ constexpr std::string_view appended = "minimind.tokenizer.appended";
 namespace {
 
 using gguf_keys::TokenType;
-using Texts = std::vector<std::string>;
 using Integers = std::vector<std::int64_t>;
 
 constexpr std::string_view way_out = "use the model's tokenizer.json";
@@ -116,8 +115,8 @@ class TokenizerFields : public GgufFields {
     return value;
   }
 
-  const Texts& texts(std::string_view key) const {
-    const auto* const texts = get<Texts>(key, "an array of strings");
+  const GgufTexts& texts(std::string_view key) const {
+    const auto* const texts = get<GgufTexts>(key, "an array of strings");
     if (!texts) fail(key, "nothing", "an array of strings", way_out);
     return *texts;
   }
@@ -186,8 +185,8 @@ std::vector<TokenType> read_types(const TokenizerFields& fields, std::size_t tok
   return types;
 }
 
-void check_texts(const TokenizerFields& fields, const Texts& texts) {
-  if (texts.empty() || texts.size() > most_tokenizer_entries) {
+void check_texts(const TokenizerFields& fields, const GgufTexts& texts) {
+  if (texts.size() == 0 || texts.size() > most_tokenizer_entries) {
     fields.fail(gguf_keys::tokens, fmt::format("{} tokens", texts.size()),
                 fmt::format("1 to {}", most_tokenizer_entries));
   }
@@ -202,14 +201,15 @@ void check_texts(const TokenizerFields& fields, const Texts& texts) {
 }
 
 // Every token except unused ones belongs to the model, as in MiniMind's own files, unless our own keys state otherwise.
-void read_tokens(const TokenizerFields& fields, const Texts& texts, const std::vector<TokenType>& types,
+void read_tokens(const TokenizerFields& fields, const GgufTexts& texts, const std::vector<TokenType>& types,
                  TokenizerData& data) {
   std::vector<AddedToken*> added(texts.size(), nullptr);
   data.added_tokens.reserve(static_cast<std::size_t>(std::count_if(types.begin(), types.end(), is_added)));
   for (std::size_t id = 0; id < texts.size(); ++id) {
     if (!is_added(types[id])) continue;
-    data.added_tokens.push_back(
-        {.id = static_cast<std::int32_t>(id), .content = texts[id], .special = types[id] != TokenType::user_defined});
+    data.added_tokens.push_back({.id = static_cast<std::int32_t>(id),
+                                 .content = std::string(texts[id]),
+                                 .special = types[id] != TokenType::user_defined});
     added[id] = &data.added_tokens.back();
   }
   const auto for_each_added = [&](std::string_view key, auto&& action) {
@@ -235,25 +235,26 @@ void read_tokens(const TokenizerFields& fields, const Texts& texts, const std::v
 void read_merges(const TokenizerFields& fields, TokenizerData& data) {
   std::set<std::string_view> tokens;
   for (const auto& [text, id] : data.vocab) tokens.insert(text);
-  const Texts& merges = fields.texts(gguf_keys::merges);
+  const GgufTexts& merges = fields.texts(gguf_keys::merges);
   if (merges.size() > most_tokenizer_entries) {
     fields.fail(gguf_keys::merges, fmt::format("{} merges", merges.size()),
                 fmt::format("at most {}", most_tokenizer_entries));
   }
   data.merges.reserve(merges.size());
-  for (const std::string& merge : merges) {
+  for (std::size_t i = 0; i < merges.size(); ++i) {
+    const std::string_view merge = merges[i];
     const std::size_t space = std::min(merge.find(' '), merge.size());
-    std::string left = merge.substr(0, space);
-    std::string right = merge.substr(std::min(space + 1, merge.size()));
+    std::string left(merge.substr(0, space));
+    std::string right(merge.substr(std::min(space + 1, merge.size())));
     if (!tokens.contains(left) || !tokens.contains(right) || !tokens.contains(left + right)) {
-      fields.fail(fmt::format("{}[{}]", gguf_keys::merges, data.merges.size()), quote(merge),
+      fields.fail(fmt::format("{}[{}]", gguf_keys::merges, i), quote(merge),
                   "two tokens, \"a b\", that together are a token too");
     }
     data.merges.emplace_back(std::move(left), std::move(right));
   }
 }
 
-void read_named_tokens(const TokenizerFields& fields, const Texts& texts, const std::vector<TokenType>& types,
+void read_named_tokens(const TokenizerFields& fields, const GgufTexts& texts, const std::vector<TokenType>& types,
                        TokenizerData& data) {
   for (const auto& named : gguf_keys::named_tokens) {
     const auto id = fields.optional_id(named.key);
@@ -267,7 +268,7 @@ void read_named_tokens(const TokenizerFields& fields, const Texts& texts, const 
 }
 
 // The ids around a text. Tokenizer reports ids of our own keys that are not tokens.
-void read_added_ids(const TokenizerFields& fields, const Texts& texts, TokenizerData& data) {
+void read_added_ids(const TokenizerFields& fields, const GgufTexts& texts, TokenizerData& data) {
   for (const auto& added : gguf_keys::added_ids) {
     std::vector<std::int32_t>& ids = data.*added.ids;
     for (const std::int64_t id : fields.integers(added.ids_key)) {
@@ -279,7 +280,8 @@ void read_added_ids(const TokenizerFields& fields, const Texts& texts, Tokenizer
     if (!fields.flag(added.key).value_or(false)) continue;
     const auto& name = data.*added.named;
     if (!name) fields.fail(added.key, "true", "false, because the file names no such token", way_out);
-    const auto id = std::find(texts.begin(), texts.end(), *name) - texts.begin();
+    std::size_t id = 0;
+    while (id < texts.size() && texts[id] != *name) ++id;
     ids = {static_cast<std::int32_t>(id)};
   }
 }
@@ -291,7 +293,7 @@ TokenizerData read_tokenizer_gguf(const GgufMetadata& metadata, const std::strin
   require_known_kind(fields);
   TokenizerData data;
   data.source = source;
-  const Texts& texts = fields.texts(gguf_keys::tokens);
+  const GgufTexts& texts = fields.texts(gguf_keys::tokens);
   check_texts(fields, texts);
   const std::vector<TokenType> types = read_types(fields, texts.size());
   read_tokens(fields, texts, types, data);
@@ -336,7 +338,7 @@ void set_tokens(GgufMetadata& metadata, const TokenizerData& data, const Tokeniz
     types[static_cast<std::size_t>(token.id)] =
         static_cast<std::int32_t>(token.special ? TokenType::control : TokenType::user_defined);
   }
-  metadata.set_strings(std::string(gguf_keys::tokens), std::move(texts));
+  metadata.set_strings(std::string(gguf_keys::tokens), texts);
   metadata.set_i32s(std::string(gguf_keys::token_type), types);
 }
 
@@ -362,7 +364,7 @@ void set_merges(GgufMetadata& metadata, const TokenizerData& data) {
     if (later.insert(text).second) merges.push_back(std::move(text));
   }
   std::reverse(merges.begin(), merges.end());
-  metadata.set_strings(std::string(gguf_keys::merges), std::move(merges));
+  metadata.set_strings(std::string(gguf_keys::merges), merges);
 }
 
 void set_ids_if_any(GgufMetadata& metadata, std::string_view key, const std::set<std::int32_t>& ids) {

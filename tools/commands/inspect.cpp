@@ -56,9 +56,12 @@ std::string described(const Tokenizer& tokenizer) {
 constexpr std::size_t longest_list = 8;
 
 // Longer lists are described in words.
-template <class Element>
-OrderedJson to_json(const std::vector<Element>& list, const GgufValue& value) {
+OrderedJson to_json(const std::vector<bool>& list, const GgufValue& value) {
   return list.size() > longest_list ? OrderedJson(shown(value)) : OrderedJson(list);
+}
+
+OrderedJson to_json(const GgufTexts& texts, const GgufValue& value) {
+  return texts.size() > longest_list ? OrderedJson(shown(value)) : OrderedJson(texts.separate());
 }
 
 template <class Wide>

@@ -5,6 +5,7 @@
 #include <algorithm>
 #include <cstdlib>
 #include <iterator>
+#include <type_traits>
 
 #include "weights/base/error.h"
 #include "weights/base/text.h"
@@ -19,7 +20,7 @@ std::string shown_scalar(double value, GgufType type) {
   return fmt::format("{}", as_meant(value, type));
 }
 
-std::string shown_scalar(const std::string& value, GgufType) {
+std::string shown_scalar(std::string_view value, GgufType) {
   if (value.size() <= longest_text) return quote(value);
   std::size_t end = longest_text;
   while (end > 0 && !starts_character(value[end])) --end;  // not inside a character
@@ -27,7 +28,7 @@ std::string shown_scalar(const std::string& value, GgufType) {
 }
 
 template <class Number>
-std::string shown_scalar(Number value, GgufType) {
+requires std::is_arithmetic_v<Number> std::string shown_scalar(Number value, GgufType) {
   return fmt::format("{}", value);
 }
 
@@ -44,8 +45,11 @@ std::string shown_list(const List& list, GgufType type) {
   return "[" + text + "]";
 }
 
-template <class Element>
-std::string shown_data(const std::vector<Element>& list, GgufType type) {
+std::string shown_data(const std::vector<bool>& list, GgufType type) {
+  return shown_list(list, type);
+}
+
+std::string shown_data(const GgufTexts& list, GgufType type) {
   return shown_list(list, type);
 }
 

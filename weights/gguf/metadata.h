@@ -64,12 +64,41 @@ class GgufNumbers {
   Numbers numbers_;
 };
 
+// The strings of an array, one after another in one text: as std::string, those of a few bytes would take four times
+// the memory that they have in the file.
+class GgufTexts {
+ public:
+  GgufTexts() = default;
+  GgufTexts(const std::vector<std::string>& texts) {
+    reserve(texts.size());
+    for (const std::string& text : texts) add(text);
+  }
+
+  void reserve(std::size_t count) { ends_.reserve(count); }
+  void add(std::string_view text) { ends_.push_back(joined_.append(text).size()); }
+  std::size_t size() const { return ends_.size(); }
+  // The result is valid until the next add().
+  std::string_view operator[](std::size_t i) const {
+    const std::size_t begin = i == 0 ? 0 : ends_[i - 1];
+    return std::string_view(joined_).substr(begin, ends_[i] - begin);
+  }
+  std::vector<std::string> separate() const {
+    std::vector<std::string> texts(size());
+    for (std::size_t i = 0; i < size(); ++i) texts[i] = (*this)[i];
+    return texts;
+  }
+  bool operator==(const GgufTexts& other) const = default;
+
+ private:
+  std::string joined_;
+  std::vector<std::size_t> ends_;
+};
+
 // One value of the metadata. A number is widened; `type` is the type in the file. For an array, `type` is the type of
 // its elements. Arrays of arrays are not supported.
 struct GgufValue {
-  using Data =
-      std::variant<std::uint64_t, std::int64_t, double, bool, std::string, GgufNumbers<std::uint64_t>,
-                   GgufNumbers<std::int64_t>, GgufNumbers<double>, std::vector<bool>, std::vector<std::string>>;
+  using Data = std::variant<std::uint64_t, std::int64_t, double, bool, std::string, GgufNumbers<std::uint64_t>,
+                            GgufNumbers<std::int64_t>, GgufNumbers<double>, std::vector<bool>, GgufTexts>;
   GgufType type = GgufType::u32;  // of the value, or of each element
   Data data;
 
@@ -119,8 +148,8 @@ class GgufMetadata {
   void set_f32(std::string key, float value) { set(std::move(key), {GgufType::f32, double{value}}); }
   void set_bool(std::string key, bool value) { set(std::move(key), {GgufType::boolean, value}); }
   void set_string(std::string key, std::string value) { set(std::move(key), {GgufType::string, std::move(value)}); }
-  void set_strings(std::string key, std::vector<std::string> values) {
-    set(std::move(key), {GgufType::string, std::move(values)});
+  void set_strings(std::string key, const std::vector<std::string>& values) {
+    set(std::move(key), {GgufType::string, GgufTexts(values)});
   }
   void set_i32s(std::string key, const std::vector<std::int32_t>& values) {
     set(std::move(key), {GgufType::i32, GgufNumbers<std::int64_t>(values)});

@@ -120,12 +120,19 @@ bool read_boolean(ByteReader& reader, std::string_view what) {
 }
 
 // Reads one value, or `count` values.
-template <typename Value, typename ReadOne>
-GgufValue::Data read_values(std::optional<std::size_t> count, ReadOne read_one) {
-  if (!count) return Value(read_one());
-  std::vector<Value> values(*count);
-  for (std::size_t i = 0; i < *count; ++i) values[i] = read_one();
-  return values;
+GgufValue::Data read_booleans(std::optional<std::size_t> count, ByteReader& reader, std::string_view what) {
+  if (!count) return read_boolean(reader, what);
+  std::vector<bool> booleans(*count);
+  for (std::size_t i = 0; i < *count; ++i) booleans[i] = read_boolean(reader, what);
+  return booleans;
+}
+
+GgufValue::Data read_texts(std::optional<std::size_t> count, ByteReader& reader, std::string_view what) {
+  if (!count) return read_text(reader, what);
+  GgufTexts texts;
+  texts.reserve(*count);
+  for (std::size_t i = 0; i < *count; ++i) texts.add(reader.take_text(read_count(reader, 1, what)));
+  return texts;
 }
 
 // Reads one number, or an array of `count`, which keeps the width that they have in the file.
@@ -138,8 +145,8 @@ GgufValue::Data read_numbers(std::optional<std::size_t> count, ByteReader& reade
 }
 
 GgufValue::Data read_data(ByteReader& reader, GgufType type, std::optional<std::size_t> count, std::string_view what) {
-  if (type == GgufType::boolean) return read_values<bool>(count, [&] { return read_boolean(reader, what); });
-  if (type == GgufType::string) return read_values<std::string>(count, [&] { return read_text(reader, what); });
+  if (type == GgufType::boolean) return read_booleans(count, reader, what);
+  if (type == GgufType::string) return read_texts(count, reader, what);
   if (type == GgufType::array) {
     reader.fail(fmt::format("{} is an array of arrays, which MiniMind models do not have; {}", what, corrupt));
   }

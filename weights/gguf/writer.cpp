@@ -50,7 +50,8 @@ void append_numbers(std::string& out, const GgufValue& value, std::string_view k
 
 void append_texts(std::string& out, const GgufValue& value) {
   if (!value.is_array()) return append_text(out, std::get<std::string>(value.data));
-  for (const std::string& text : std::get<std::vector<std::string>>(value.data)) append_text(out, text);
+  const auto& texts = std::get<GgufTexts>(value.data);
+  for (std::size_t i = 0; i < texts.size(); ++i) append_text(out, texts[i]);
 }
 
 void append_data(std::string& out, const GgufValue& value, std::string_view key) {

@@ -130,7 +130,7 @@ TEST(TokenizerGguf, WritesTheKeysThatLlamaCppReads) {
   const GgufMetadata metadata = metadata_of(data, 263);
   EXPECT_EQ(get<std::string>(metadata, "tokenizer.ggml.model"), "gpt2");
   EXPECT_EQ(get<std::string>(metadata, "tokenizer.ggml.pre"), "gpt-2");
-  const auto& tokens = get<Strings>(metadata, "tokenizer.ggml.tokens");
+  const auto& tokens = get<GgufTexts>(metadata, "tokenizer.ggml.tokens");
   ASSERT_EQ(tokens.size(), 263u);
   EXPECT_EQ(tokens[' '], "Ġ");
   EXPECT_EQ(tokens[260], " 你");
@@ -138,7 +138,7 @@ TEST(TokenizerGguf, WritesTheKeysThatLlamaCppReads) {
   const auto types = integers(metadata, "tokenizer.ggml.token_type");
   EXPECT_EQ(Integers(types.begin() + 256, types.end()), (Integers{1, 1, 3, 3, 4, 5, 5}));
   EXPECT_EQ(metadata.find("tokenizer.ggml.token_type")->type, GgufType::i32);
-  EXPECT_EQ(get<Strings>(metadata, "tokenizer.ggml.merges"), (Strings{"a b", "ab c"}));
+  EXPECT_EQ(get<GgufTexts>(metadata, "tokenizer.ggml.merges"), (Strings{"a b", "ab c"}));
   EXPECT_EQ(get<std::uint64_t>(metadata, "tokenizer.ggml.bos_token_id"), 258u);
   EXPECT_EQ(get<std::uint64_t>(metadata, "tokenizer.ggml.eos_token_id"), 259u);
   EXPECT_EQ(get<std::uint64_t>(metadata, "tokenizer.ggml.eot_token_id"), 259u);
@@ -153,13 +153,13 @@ TEST(TokenizerGguf, WritesTheKeysThatLlamaCppReads) {
 TEST(TokenizerGguf, NoTwoTokensHaveOneText) {
   TokenizerData data = plain_data();
   data.vocab.emplace_back("[PAD261]", 260);
-  EXPECT_EQ(get<Strings>(metadata_of(data, 262), "tokenizer.ggml.tokens")[261], "[PAD261]_");
+  EXPECT_EQ(get<GgufTexts>(metadata_of(data, 262), "tokenizer.ggml.tokens").separate()[261], "[PAD261]_");
 }
 
 TEST(TokenizerGguf, OfTwoMergesOfOnePairTheLaterIsWritten) {
   TokenizerData data = plain_data();
   data.merges = {{"ab", "c"}, {"a", "b"}, {"ab", "c"}};
-  EXPECT_EQ(get<Strings>(metadata_of(data, 260), "tokenizer.ggml.merges"), (Strings{"a b", "ab c"}));
+  EXPECT_EQ(get<GgufTexts>(metadata_of(data, 260), "tokenizer.ggml.merges"), (Strings{"a b", "ab c"}));
 }
 
 TEST(TokenizerGguf, KeepsWhatLlamaCppHasNoKeyFor) {
@@ -300,7 +300,7 @@ TEST(TokenizerGguf, RejectsWrongTypesLengthsAndIds) {
   };
   const auto error_with_token = [](std::size_t id, const std::string& text) {
     return error_after([&](GgufMetadata& metadata) {
-      auto tokens = get<Strings>(metadata, "tokenizer.ggml.tokens");
+      auto tokens = get<GgufTexts>(metadata, "tokenizer.ggml.tokens").separate();
       tokens[id] = text;
       metadata.set_strings("tokenizer.ggml.tokens", tokens);
     });

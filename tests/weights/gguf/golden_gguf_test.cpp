@@ -74,8 +74,8 @@ TEST(GoldenGguf, TextAndBooleansAreRead) {
   EXPECT_EQ(value<std::vector<bool>>(file, "test.bools", GgufType::boolean), (std::vector<bool>{true, false, true}));
   EXPECT_EQ(value<std::string>(file, "general.architecture", GgufType::string), "llama");
   EXPECT_EQ(value<std::string>(file, "test.string", GgufType::string), "静夜思\n");
-  EXPECT_EQ(value<Texts>(file, "test.strings", GgufType::string), (Texts{"a", "", "bc"}));
-  EXPECT_EQ(value<Texts>(file, "test.bytes_that_are_no_text", GgufType::string), (Texts{"\xff\0"s, "\n"}));
+  EXPECT_EQ(value<GgufTexts>(file, "test.strings", GgufType::string), (Texts{"a", "", "bc"}));
+  EXPECT_EQ(value<GgufTexts>(file, "test.bytes_that_are_no_text", GgufType::string), (Texts{"\xff\0"s, "\n"}));
   EXPECT_EQ(file.metadata.entries().front().first, "general.architecture");
   EXPECT_EQ(file.metadata.entries().back().first, "test.bytes_that_are_no_text");
   EXPECT_EQ(file.metadata.find("test"), nullptr);

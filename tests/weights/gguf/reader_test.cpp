@@ -98,7 +98,7 @@ TEST(Gguf, ScalarsAndEmptyArraysAreRead) {
   const GgufFile result = read(file.bytes());
   EXPECT_TRUE(result.tensors.at("s").shape.empty());
   EXPECT_EQ(as_string(result.tensors.at("s").data), "1234");
-  EXPECT_TRUE(std::get<std::vector<std::string>>(result.metadata.find("none")->data).empty());
+  EXPECT_EQ(std::get<GgufTexts>(result.metadata.find("none")->data).size(), 0u);
 }
 
 TEST(Gguf, LastTensorNeedNotBePadded) {
@@ -248,7 +248,8 @@ TEST(Gguf, PaddingOfMoreThanAMegabyteIsRejected) {
                "1048577 bytes at the end of the file belong to no tensor, expected at most 1048576 of padding");
 }
 
-TEST(Gguf, ArraysTakeAtMostFourTimesTheirSize) {
+// The checkpoint keeps the metadata while its tokenizer is read from the same file: four times for both.
+TEST(Gguf, ArraysTakeAtMostTwiceTheirSize) {
   if (!can_measure_memory) GTEST_SKIP() << "the sanitizers keep memory";
   constexpr std::size_t size = std::size_t{48} << 20;
   const std::pair<std::uint32_t, std::string> elements[] = {
@@ -260,7 +261,7 @@ TEST(Gguf, ArraysTakeAtMostFourTimesTheirSize) {
     for (std::size_t count = size / element.size(); count > 0; --count) all += element;
     const TemporaryFile file(GgufBytes().array("k", type, all.size() / element.size(), all).bytes());
     all = {};
-    EXPECT_LT(peak_memory([&] { read_gguf(file.open()); }), size / 20 * 82) << type << " " << element.size();
+    EXPECT_LT(peak_memory([&] { read_gguf(file.open()); }), size / 20 * 41) << type << " " << element.size();
   }
 }
 
