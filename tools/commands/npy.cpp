@@ -39,12 +39,23 @@ std::optional<std::size_t> take_size(std::string_view& text) {
   return size < std::size_t{1'000'000'000'000'000} ? size : std::nullopt;
 }
 
+// Returns the text after `key`; nullopt if the header does not have the key exactly once.
+std::optional<std::string_view> after(std::string_view header, std::string_view key) {
+  const std::size_t at = header.find(key);
+  if (at == std::string_view::npos || header.find(key, at + 1) != std::string_view::npos) return std::nullopt;
+  return header.substr(at + key.size());
+}
+
+bool has_float32(std::string_view header) {
+  const auto type = after(header, "'descr': "), order = after(header, "'fortran_order': ");
+  return type && type->starts_with("'<f4'") && order && order->starts_with("False");
+}
+
 // Reads a shape of two dimensions, as Python prints a tuple.
 std::optional<std::pair<std::size_t, std::size_t>> shape_in(std::string_view header) {
-  constexpr std::string_view key = "'shape': (";
-  const std::size_t at = header.find(key);
-  if (at == std::string_view::npos) return std::nullopt;
-  header.remove_prefix(at + key.size());
+  const auto shape = after(header, "'shape': ");
+  if (!shape || !shape->starts_with('(')) return std::nullopt;
+  header = shape->substr(1);
   const auto rows = take_size(header);
   if (!rows || !header.starts_with(',')) return std::nullopt;
   header.remove_prefix(1);
@@ -114,6 +125,9 @@ NpyReader::NpyReader(const std::string& path) : file_(open_input(path)) {
   if (bytes.size() < 12 || std::memcmp(bytes.data(), "\x93NUMPY", 6) != 0) {
     throw Error(fmt::format("{}: is not a .npy file", path));
   }
+  if (byte(6) < 1 || byte(6) > 3) {
+    throw Error(fmt::format("{}: has version {} of .npy, expected 1 to 3", path, byte(6)));
+  }
   const bool version_1 = byte(6) == 1;
   const std::size_t start = version_1 ? 10 : 12;
   const std::size_t length = byte(8) | byte(9) << 8 | (version_1 ? 0 : byte(10) << 16 | byte(11) << 24);
@@ -121,8 +135,7 @@ NpyReader::NpyReader(const std::string& path) : file_(open_input(path)) {
   const auto header_bytes = bytes.subspan(start).first(std::min(length, bytes.size() - start));
   const std::string header(reinterpret_cast<const char*>(header_bytes.data()), header_bytes.size());
   const auto shape = shape_in(header);
-  if (header.find("'<f4'") == std::string::npos || header.find("'fortran_order': False") == std::string::npos ||
-      !shape) {
+  if (!has_float32(header) || !shape) {
     throw Error(fmt::format("{}: has {}, expected float32 ('<f4') in C order with the shape (tokens, vocabulary)", path,
                             quote(header.substr(0, header.find_last_not_of(" \n") + 1))));
   }

@@ -229,6 +229,15 @@ TEST(NpyReader, RejectsOtherFormats) {
   EXPECT_NE(read_error("PK\x03\x04 an .npz is a zip archive").find("is not a .npy file"), std::string::npos);
 }
 
+TEST(NpyReader, RejectsVersionsThatNumpyDoesNotWrite) {
+  for (const char version : {'\0', '\4', '\x80'}) {
+    const std::string error = read_error(npy(header_of("(2, 2)"), floats(4), version));
+    EXPECT_NE(error.find(std::to_string(static_cast<unsigned char>(version)) + " of .npy, expected 1 to 3"),
+              std::string::npos)
+        << error;
+  }
+}
+
 TEST(NpyReader, RejectsTruncationAndExtraBytes) {
   const std::string whole = npy(header_of("(2, 2)"), floats(4));
   for (std::size_t size = 1; size < whole.size(); ++size) EXPECT_NE(read_error(whole.substr(0, size)), "") << size;
@@ -248,6 +257,17 @@ TEST(NpyReader, RejectsOtherTypesOrdersAndDimensions) {
     const std::string error = read_error(npy(header, floats(4)));
     EXPECT_NE(error.find(header.substr(0, header.size() - 1)), std::string::npos) << error;
     EXPECT_NE(error.find("expected float32"), std::string::npos) << error;
+  }
+}
+
+// Which of two shapes counts is not guessed, and a record of one float is not a float.
+TEST(NpyReader, RejectsRepeatedKeysAndRecords) {
+  const std::string fields = ", 'fortran_order': False, 'shape': (2, 2), ";
+  for (const std::string& header :
+       {"{'descr': [('a', '<f4')]" + fields + "}\n", "{'descr': '>f4', 'x': '<f4'" + fields + "}\n",
+        "{'descr': '<f4'" + fields + "'shape': (1, 4), }\n", "{'descr': '<f4'" + fields + "'descr': '<f8', }\n",
+        "{'descr': '<f4'" + fields + "'fortran_order': True, }\n"}) {
+    EXPECT_NE(read_error(npy(header, floats(4))).find("expected float32"), std::string::npos) << header;
   }
 }
 
