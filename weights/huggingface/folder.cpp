@@ -37,7 +37,9 @@ std::string index_of(const std::string& name) {
 StoredTensors read_weights_file(const std::string& path) {
   auto file = open_input(path);
   if (looks_like_safetensors(file->start())) return read_safetensors(std::move(file));
-  return read_pth(std::move(file));
+  if (looks_like_pth(file->start())) return read_pth(std::move(file));
+  throw Error(fmt::format("{}: is neither safetensors nor a torch.save file{}; copy or download it again", path,
+                          shown_text(file->start())));
 }
 
 // Tensor name -> shard file, from an index such as model.safetensors.index.json.

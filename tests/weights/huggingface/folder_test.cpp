@@ -147,7 +147,9 @@ TEST(HfFolder, ADeeplyNestedIndexIsRejectedWithoutOverflowingTheStack) {
 TEST(HfFolder, CorruptWeightsAreNamed) {
   const TemporaryFolder folder;
   const std::string path = folder.write("model.safetensors", "neither");
-  EXPECT_TRUE(folder_error(folder).starts_with(path));
+  EXPECT_EQ(folder_error(folder), path +
+                                      ": is neither safetensors nor a torch.save file and starts with 'neither'; "
+                                      "copy or download it again");
 }
 
 TEST(FolderConfig, IsNulloptWithoutAConfigJson) {
