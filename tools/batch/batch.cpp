@@ -285,9 +285,11 @@ Command add_batch(CommandOptions& command) {
                      bilingual("JSONL file for the errors (default: the output's name and .errors)",
                                "写入错误的 JSONL 文件（默认：输出文件名加 .errors）"));
   options->add_to(command);
-  command.add_option("--model-name", options->model_name, prompt_group, "NAME",
-                     bilingual("another name that requests may give the model; any: they may give it any name",
-                               "请求中的模型也可用此名称；any：可用任意名称"));
+  command
+      .add_option("--model-name", options->model_name, prompt_group, "NAME",
+                  bilingual("another name that requests may give the model; any: they may give it any name",
+                            "请求中的模型也可用此名称；any：可用任意名称"))
+      ->check(not_empty);
   command
       .add_option("--first-line", options->first_line, prompt_group, "N",
                   bilingual("number of IN's first line, if IN is a part of another file (default: 1)",

@@ -258,7 +258,8 @@ Command add_bench(CommandOptions& command) {
       .add_option("--type", options->types, speed_group, "TYPE,...",
                   bilingual("types of the weights in memory, e.g. f16,q8_0: {weight types} (default: as stored)",
                             "内存中权重的类型，如 f16,q8_0：{weight types}（默认：与文件相同）"))
-      ->offer(weight_type_names());
+      ->offer(weight_type_names())
+      ->check(not_empty);
   add_compute(command, options->compute);
   add_kv_type(command, options->kv_type);
   command

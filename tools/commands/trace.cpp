@@ -212,8 +212,10 @@ Command add_trace(CommandOptions& command) {
                   bilingual("points to look at, e.g. 'layers.*.mlp.*'; may be repeated (default: all)",
                             "要查看的观察点，如 'layers.*.mlp.*'；可重复（默认：全部）"))
       ->allow_extra_args(false);
-  command.add_option("--layers", options->layers, common_group, "N,...",
-                     bilingual("only points in these layers, e.g. 0,3", "只看这些层的观察点，如 0,3"));
+  command
+      .add_option("--layers", options->layers, common_group, "N,...",
+                  bilingual("only points in these layers, e.g. 0,3", "只看这些层的观察点，如 0,3"))
+      ->check(not_empty);
   command.add_flag("--list", options->list, output_group,
                    bilingual("list the points with their shapes and formulas, and compute nothing",
                              "列出观察点及其形状和公式，不做计算"));

@@ -17,7 +17,8 @@ namespace minimind {
 // Returns what is wrong with an option's value, or "" if it is right; may replace the value by another spelling.
 using OptionCheck = std::function<std::string(std::string& value)>;
 
-// The check of all options and arguments that name a file or folder.
+// The check of all options and arguments that name a file or folder, and of others whose empty value would be like
+// none.
 std::string not_empty(const std::string& value);
 
 // A check that accepts some words, and perhaps other spellings of them.

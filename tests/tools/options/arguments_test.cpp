@@ -239,6 +239,17 @@ TEST_F(ArgumentsCli, AnEmptyNameOfAFileIsNotLikeNoOption) {
   }
 }
 
+TEST_F(ArgumentsCli, AnEmptyListOrNameIsNotLikeNoOption) {
+  std::ofstream(path("requests.jsonl")) << "\"春\"\n";
+  for (const std::string& call :
+       {std::string("trace --tokens 1 --layers ''"), std::string("bench -p 1 -n 1 -r 1 --type ''"),
+        "batch " + path("requests.jsonl") + " -n 1 -o " + path("out.jsonl") + " --model-name ''"}) {
+    const Outcome outcome = run(call + " -m " MINIMIND_SOURCE_DIR "/weights/demo/model.pth");
+    EXPECT_EQ(outcome.status, 2) << call;
+    EXPECT_NE(outcome.err.find(": the value is empty; omit the option"), std::string::npos) << call << outcome.err;
+  }
+}
+
 TEST_F(ArgumentsCli, AMalformedNumberIsAUsageError) {
   const std::string call = "generate --tokens 1 -m " + load_golden("v3-dense").model_path + " ";
   for (const char* option : {"-c", "-n", "-t", "--seed", "--top-k", "--heads", "--speculate", "--dry-allowed-length"}) {
