@@ -315,13 +315,16 @@ class GrammarParser {
   }
 
   std::size_t parse_count() {
-    std::size_t count = 0, digits = 0;
-    for (; !reader_.at_end() && reader_.peek() >= '0' && reader_.peek() <= '9'; ++digits) {
-      count = std::min(count * 10 + static_cast<std::size_t>(reader_.take() - '0'), std::size_t{1} << 28);
-    }
-    if (digits == 0) reader_.fail("expected a number");
+    std::string digits;
+    while (!reader_.at_end() && reader_.peek() >= '0' && reader_.peek() <= '9') digits += reader_.take();
+    if (digits.empty()) reader_.fail("expected a number");
     reader_.skip_space(true);
-    return count;
+    const auto count = number_in<std::size_t>(digits);
+    if (!count) {
+      throw Error(
+          fmt::format("a repetition of {}, expected at most {}", quote(digits), GrammarBuilder::max_repetitions));
+    }
+    return *count;
   }
 
   GrammarReader reader_;
