@@ -23,6 +23,7 @@ const ChatJson& items_of(const ChatJson& value, const std::string& where, std::s
 Role read_role(const ChatFields& fields) {
   const std::string name = fields.required_text("role");
   if (name == "developer") return Role::system;  // OpenAI's newer name
+  if (name == "function") return Role::tool;     // OpenAI's older name
   std::vector<std::string> names;
   for (const Role role : {Role::system, Role::user, Role::assistant, Role::tool}) {
     if (name == name_of(role)) return role;
@@ -102,18 +103,21 @@ Message read_message(const ChatJson& value, bool exact, const std::string& where
   Message message{.role = read_role(fields)};
   const bool answers = message.role == Role::assistant;
   if (answers && exact) {
-    fields.allow_only(
-        {"role", "content", "name", "reasoning_content", "reasoning", "tool_calls", "verbatim", "verbatim_plain"});
+    fields.allow_only({"role", "content", "name", "sender", "reasoning_content", "reasoning", "tool_calls",
+                       "function_call", "verbatim", "verbatim_plain"});
     message.verbatim = fields.text("verbatim");
     message.verbatim_plain = read_marks(fields, message.verbatim.value_or("").size());
   } else if (answers) {
-    fields.allow_only({"role", "content", "name", "reasoning_content", "reasoning", "tool_calls"});
+    fields.allow_only(
+        {"role", "content", "name", "sender", "reasoning_content", "reasoning", "tool_calls", "function_call"});
   } else if (message.role == Role::tool) {
-    fields.allow_only({"role", "content", "name", "tool_call_id", "id", "extra"});
+    fields.allow_only({"role", "content", "name", "tool_name", "tool_call_id", "id", "extra"});
   } else {
     fields.allow_only({"role", "content", "name"});
   }
-  message.name = fields.text("name").value_or("");
+  const std::string tool = fields.text("tool_name").value_or("");  // of results, as Ollama and OpenAI's Swarm name it
+  message.name = fields.text("name").value_or(tool);
+  fields.text("sender");  // the agent that gave an answer, as Swarm has it
   message.reasoning = fields.text("reasoning_content");
   if (const auto reasoning = fields.text("reasoning")) {  // as vLLM and OpenRouter name it
     if (message.reasoning.value_or(*reasoning) != *reasoning) fields.fail("reasoning", "that of reasoning_content");
@@ -126,6 +130,10 @@ Message read_message(const ChatJson& value, bool exact, const std::string& where
     for (const ChatJson& call : items_of(*calls, place, "a list of calls")) {
       message.tool_calls.push_back(read_call(call, fmt::format("{}[{}]", place, message.tool_calls.size())));
     }
+  }
+  // A call as OpenAI's API had it before tools.
+  if (const ChatJson* const call = fields.find("function_call")) {
+    message.tool_calls.push_back(read_call(*call, where + ".function_call"));
   }
   const auto content = read_content(fields, answers);
   if (!content && !answers) fields.required_text("content");  // an answer may have calls or thoughts alone

@@ -51,6 +51,27 @@ TEST(MessageJson, ResultsMayNameTheirCallAsQwenAgentDoes) {
   EXPECT_EQ(read.messages[1].tool_call_id, "a");
 }
 
+TEST(MessageJson, AnswersMayNameTheirAgentAndResultsTheirToolAsSwarmDoes) {
+  const SavedConversation read = parse_conversation(
+      R"([{"role": "assistant", "sender": "A", "tool_calls": [{"id": "a", "function": {"name": "f", "arguments": "{}"}}]},
+          {"role": "tool", "tool_name": "f", "content": "1", "tool_call_id": "a"}])",
+      "chat.json");
+  EXPECT_EQ(read.messages[0].name, "");
+  EXPECT_EQ(read.messages[1].name, "f");
+  EXPECT_THROW(parse_conversation(R"([{"role": "user", "sender": "A", "content": "a"}])", "chat.json"), Error);
+}
+
+TEST(MessageJson, ReadsCallsAndResultsAsBeforeThereWereTools) {
+  const SavedConversation read = parse_conversation(
+      R"([{"role": "assistant", "content": null, "function_call": {"name": "f", "arguments": "{\"a\": 1}"}},
+          {"role": "function", "name": "f", "content": "1"}])",
+      "chat.json");
+  ASSERT_EQ(read.messages[0].tool_calls.size(), 1u);
+  EXPECT_EQ(read.messages[0].tool_calls[0].name, "f");
+  EXPECT_EQ(read.messages[0].tool_calls[0].arguments, "{\"a\": 1}");
+  EXPECT_EQ(read.messages[1].role, Role::tool);
+}
+
 TEST(MessageJson, IsWrittenForPeopleAndForOpenAi) {
   const std::string text = conversation_json(a_conversation());
   EXPECT_TRUE(
