@@ -49,6 +49,16 @@ ChatJson prompt_token(const TextModel& model, const TokenScore& score) {
   return tokens;
 }
 
+// The message of an answer. Its only call may be as OpenAI's API had it before tools.
+ChatJson message_of(const Request& request, const Message& answer) {
+  ChatJson message = messages_json({answer}, false).at(0);
+  if (!request.function_call || answer.tool_calls.empty()) return message;
+  ChatJson function = message["tool_calls"][0]["function"];
+  message.erase("tool_calls");
+  message["function_call"] = std::move(function);
+  return message;
+}
+
 double mean_log_probability(const Generated& generated) {
   if (generated.scores.empty()) return 0;
   const double sum =
@@ -91,9 +101,10 @@ void read_answer(TextAnswer& answer, const TextTask& task, std::size_t first_cal
   for (AnswerEvent& event : events) add_event(event, answer.message, first_call);
 }
 
-std::string_view finish_reason_of(const TextAnswer& answer) {
+std::string_view finish_reason_of(const Request& request, const TextAnswer& answer) {
   const FinishReason reason = answer.generated.finish_reason;
-  return answer.has_cut_call ? name_of(reason) : finish_reason_name(reason, answer.message);
+  const std::string_view name = answer.has_cut_call ? name_of(reason) : finish_reason_name(reason, answer.message);
+  return request.function_call && name == "tool_calls" ? "function_call" : name;
 }
 
 std::vector<std::size_t> chosen_texts(const Request& request, const std::vector<const Generated*>& texts) {
@@ -147,9 +158,9 @@ ChatJson choice_json(const TextModel& model, const Request& request, const TextT
     return choice;
   }
   ChatJson choice{{"index", index},
-                  {"message", messages_json({answer.message}, false).at(0)},
+                  {"message", message_of(request, answer.message)},
                   {"logprobs", std::move(logprobs)},
-                  {"finish_reason", finish_reason_of(answer)}};
+                  {"finish_reason", finish_reason_of(request, answer)}};
   if (request.return_tokens) choice["token_ids"] = generated.tokens;
   return choice;
 }

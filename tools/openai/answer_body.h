@@ -35,7 +35,7 @@ bool finish_answer(const TextTask& task, FinishReason reason, AnswerParser& pars
 // Reads the message of a chat. Its calls have the ids "call_N", from `first_call` on.
 void read_answer(TextAnswer& answer, const TextTask& task, std::size_t first_call);
 
-std::string_view finish_reason_of(const TextAnswer& answer);
+std::string_view finish_reason_of(const Request& request, const TextAnswer& answer);
 
 // Adds what a request asks of its prompt: prompt_logprobs and prompt_token_ids. They are in the answer to a chat, and
 // in each choice of a completion.

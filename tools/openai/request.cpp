@@ -150,7 +150,9 @@ void read_chat(const BodyFields& body, Request& request, const RequestDefaults& 
   request.messages = about("messages", [&] { return parse_conversation(json_line(*messages), "messages").messages; });
   take_message_hints(*messages, request.hints);
   read_continuation(body, request, defaults.only_prompt);
-  ToolChoice choice = read_tools(body);
+  const ChatJson* const functions = body.find("functions");
+  request.function_call = functions && *functions != ChatJson::array();  // of programs that have none the list is empty
+  ToolChoice choice = request.function_call ? read_functions(body) : read_tools(body);
   request.tools = std::move(choice.tools);
   request.calls = choice.rule;
   request.only_function = std::move(choice.only_function);
@@ -174,7 +176,6 @@ void read_chat(const BodyFields& body, Request& request, const RequestDefaults& 
   if (wants_logprobs) request.logprobs = top.value_or(0);
   body.require("modalities", ChatJson::array({"text"}));
   for (const char* const name : {"echo", "add_special_tokens"}) body.require(name, false);
-  body.require("functions", ChatJson::array());  // what tools were called before
   body.require("best_of", 1);
   if (body.object("prediction")) request.hints.emplace_back("prediction");
 }

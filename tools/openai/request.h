@@ -46,6 +46,7 @@ struct Request : GenerationParameters {
   std::vector<Message> messages{};                // of a chat
   std::string tools{};                            // of a chat, as parse_tools() returns them; empty for none
   CallRule calls = CallRule::free;                // of a chat
+  bool function_call = false;                     // of a chat: a call is in the answer's field of this name
   std::string only_function{};                    // of a chat: that forced calls are of; empty if there are several
   std::shared_ptr<const Grammar> call_grammar{};  // of calls that are not forced; null: none
   bool continues = false;                         // of a chat: the last message, an answer, is to be continued

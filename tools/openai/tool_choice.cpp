@@ -165,3 +165,15 @@ ToolChoice read_tools(const BodyFields& body) {
 }
 
 }  // namespace minimind
+ToolChoice read_functions(const BodyFields& body) {
+  ChatJson as_tools{{"tools", body.get("functions")}, {"parallel_tool_calls", false}};
+  const ChatJson& choice = body.get("function_call");
+  as_tools["tool_choice"] = choice.is_object() ? ChatJson{{"type", "function"}, {"function", choice}} : choice;
+  try {
+    return read_tools(BodyFields(as_tools));
+  } catch (const RequestError& error) {
+    const bool is_choice = error.param() == "tool_choice";
+    throw RequestError(error.what(), is_choice ? "function_call" : "functions", error.code());
+  }
+}
+

@@ -34,4 +34,7 @@ struct ToolChoice {
 // RequestError.
 ToolChoice read_tools(const BodyFields& body);
 
+// Reads functions, which must be there, and function_call: what OpenAI's API had before tools. At most one is called.
+ToolChoice read_functions(const BodyFields& body);
+
 }  // namespace minimind

@@ -13,15 +13,19 @@ namespace {
 
 constexpr std::string_view event_type = "text/event-stream; charset=utf-8";
 
-ChatJson call_delta(std::size_t index, const ToolCall& call) {
-  return {{"tool_calls", ChatJson::array({{{"index", index},
-                                           {"id", unique_id("call_")},
-                                           {"type", "function"},
-                                           {"function", {{"name", call.name}, {"arguments", call.arguments}}}}})}};
+ChatJson call_delta(const Request& request, std::size_t index, const ToolCall& call) {
+  ChatJson function{{"name", call.name}, {"arguments", call.arguments}};
+  if (request.function_call) return {{"function_call", std::move(function)}};
+  return {
+      {"tool_calls",
+       ChatJson::array(
+           {{{"index", index}, {"id", unique_id("call_")}, {"type", "function"}, {"function", std::move(function)}}})}};
 }
 
-ChatJson arguments_delta(std::size_t index, const std::string& text) {
-  return {{"tool_calls", ChatJson::array({{{"index", index}, {"function", {{"arguments", text}}}}})}};
+ChatJson arguments_delta(const Request& request, std::size_t index, const std::string& text) {
+  ChatJson function{{"arguments", text}};
+  if (request.function_call) return {{"function_call", std::move(function)}};
+  return {{"tool_calls", ChatJson::array({{{"index", index}, {"function", std::move(function)}}})}};
 }
 
 std::string delta_choice(std::size_t index, const ChatJson& delta, const ChatJson& logprobs) {
@@ -252,9 +256,9 @@ void Completion::write_events(std::size_t index, const AnswerReader::Piece& piec
     const ChatJson logprobs = has_scores ? text.reader.logprobs(std::exchange(scores, {})) : ChatJson(nullptr);
     const std::string token_ids = new_token_ids(text, generated);
     if (event.kind == AnswerEvent::Kind::tool_call) {
-      chunks += text.chunks.delta(index, call_delta(text.calls++, event.call), logprobs, token_ids);
+      chunks += text.chunks.delta(index, call_delta(request_, text.calls++, event.call), logprobs, token_ids);
     } else if (event.kind == AnswerEvent::Kind::arguments) {
-      chunks += text.chunks.delta(index, arguments_delta(text.calls - 1, event.text), logprobs, token_ids);
+      chunks += text.chunks.delta(index, arguments_delta(request_, text.calls - 1, event.text), logprobs, token_ids);
     } else {
       if (event.kind == AnswerEvent::Kind::broken_call) ++text.broken_calls;
       const bool is_thought = event.kind == AnswerEvent::Kind::thought;
@@ -277,7 +281,7 @@ void Completion::write_end(std::size_t index) {
     text.logprobs.add(rest.scores);
     answer_->write(text.chunks.text(index, "text", "", text.logprobs.take(), new_token_ids(text, generated)));
   }
-  answer_->write(text.chunks.end(index, finish_reason_of(text.result), new_token_ids(text, generated)));
+  answer_->write(text.chunks.end(index, finish_reason_of(request_, text.result), new_token_ids(text, generated)));
 }
 
 void Completion::fail(const std::exception_ptr& error) {
@@ -315,7 +319,8 @@ ChatJson Completion::message_choice(std::size_t index_of_text, std::size_t index
   ChatJson choice = choice_json(model_, request_, *text.task, text.result, index);
   if (request_.chat) {
     ChatJson& message = choice["message"];
-    if (message.contains("tool_calls") && message["content"] == "") message["content"] = nullptr;
+    const bool has_call = message.contains("tool_calls") || message.contains("function_call");
+    if (has_call && message["content"] == "") message["content"] = nullptr;
     message["refusal"] = nullptr;
   }
   return choice;

@@ -451,6 +451,29 @@ TEST(Request, AllowedToolsLimitTheFunctionsThatAreCalled) {
   EXPECT_THROW(read("none", two), RequestError);
 }
 
+TEST(Request, FunctionsAreToolsOfWhichOneIsCalled) {
+  const auto read = [](const std::string& choice) {
+    const std::string body = R"({"functions": [{"name": "f"}, {"name": "g"}])" + choice + "}";
+    return read_request(chat_with(body.c_str()), true, defaults());
+  };
+  for (const char* const choice : {"", R"(, "function_call": "auto")", R"(, "function_call": null)"}) {
+    EXPECT_TRUE(read(choice).function_call);
+    EXPECT_EQ(read(choice).calls, CallRule::single);
+    EXPECT_NE(read(choice).tools, "");
+  }
+  EXPECT_EQ(read(R"(, "function_call": "none")").tools, "");
+  EXPECT_EQ(read(R"(, "function_call": {"name": "g"})").only_function, "g");
+  EXPECT_EQ(read(R"(, "function_call": {"name": "g"})").calls, CallRule::forced_one);
+  for (const char* const field : {"function_call", "functions", "tools"}) {
+    const bool is_choice = std::string(field) == "function_call";
+    const std::string value = is_choice ? R"({"name": "h"})" : std::string(field) == "tools" ? "[]" : "{}";
+    RequestJson body = chat_with(R"({"functions": [{"name": "f"}]})");
+    body[field] = RequestJson::parse(value);
+    EXPECT_EQ(wrong_field(body), field);
+  }
+  EXPECT_EQ(wrong_field(chat_with(R"({"function_call": "auto"})")), "function_call");
+}
+
 TEST(Request, NamesAToolChoiceThatIsNone) {
   for (const char* const choice :
        {R"({"type": "function", "function": "f"})", R"({"type": "function", "function": {}})",

@@ -544,6 +544,34 @@ TEST_F(ApiTest, AStopStringEndsAForcedCall) {
   }
 }
 
+TEST_F(ApiTest, CallsFunctionsAsBeforeThereWereTools) {
+  const Json functions = Json::array({Json::parse(weather_tool)[0]["function"]});
+  Json body{{"functions", functions}, {"function_call", {{"name", "weather"}}}, {"seed", 1}, {"max_tokens", 150}};
+  const Json whole = chat(body)->json()["choices"][0];
+  EXPECT_EQ(whole["finish_reason"], "function_call") << whole;
+  EXPECT_TRUE(whole["message"]["content"].is_null()) << whole;
+  EXPECT_FALSE(whole["message"].contains("tool_calls")) << whole;
+  const Json call = whole["message"]["function_call"];
+  EXPECT_EQ(Json::parse(call["arguments"].get<std::string>()).size(), 1u) << call;
+
+  body["stream"] = true;
+  Json streamed{{"name", ""}, {"arguments", ""}};
+  const std::vector<Json> events = chat(body)->events();
+  for (const Json& event : events) {
+    const Json part = event["choices"][0]["delta"].value("function_call", Json::object());
+    for (const auto& [name, piece] : part.items()) {
+      streamed[name] = streamed[name].get<std::string>() + piece.get<std::string>();
+    }
+  }
+  EXPECT_EQ(streamed, call);
+  EXPECT_EQ(events.back()["choices"][0]["finish_reason"], "function_call");
+
+  const Json result{{"role", "function"}, {"name", "weather"}, {"content", "晴"}};
+  const Json messages = Json::array({from_user, whole["message"], result});
+  const Json answered{{"messages", messages}, {"functions", functions}};
+  EXPECT_EQ(chat(answered)->status(), 200) << chat(answered)->body();
+}
+
 TEST_F(ApiTest, RequiresOneOrMoreCallsOrExactlyOne) {
   const Json tools = Json::parse(weather_tool);
   std::size_t most = 0;
@@ -1631,7 +1659,8 @@ TEST_F(ApiTest, NamesTheFieldThatIsWrong) {
       {chat_path, with(tool + R"(, "parallel_tool_calls": 1)"), "parallel_tool_calls"},
       {chat_path, with(tool + R"(, "tool_choice": "required", "grammar": "root ::= [a]")"), "grammar"},
       {chat_path, with(R"("structured_outputs": {"regex": "(a"})"), "structured_outputs.regex"},
-      {chat_path, with(R"("functions": [{"name": "f"}])"), "functions"},
+      {chat_path, with(R"("functions": {"name": "f"})"), "functions"},
+      {chat_path, with(R"("functions": [{"name": "f"}], "function_call": {"name": "g"})"), "function_call"},
       {chat_path, with(R"("modalities": ["audio"])"), "modalities"},
       {chat_path, with(R"("reasoning_effort": "much")"), "reasoning_effort"},
       {chat_path, with(R"("chat_template_kwargs": {"other": 1})"), "chat_template_kwargs.other"},
