@@ -65,9 +65,10 @@ const ChatJson& function_of(const ChatJson& tool) {
   return tool.contains("function") && tool.at("function").is_object() ? tool.at("function") : tool;
 }
 
-// The name in {"type": "function", "function": {"name": ...}}; std::nullopt for another form.
+// The name in {"type": "function", "function": {"name": ...}}, whose type Hugging Face's clients leave out;
+// std::nullopt for another form.
 std::optional<std::string> named_function(const ChatJson& choice) {
-  if (!choice.is_object() || choice.value("type", ChatJson()) != "function") return std::nullopt;
+  if (!choice.is_object() || choice.value("type", ChatJson("function")) != "function") return std::nullopt;
   const auto function = choice.find("function");
   if (function == choice.end() || !function->is_object()) return std::nullopt;
   const auto name = function->find("name");
@@ -84,7 +85,7 @@ struct Choice {
 Choice read_choice(const BodyFields& body) {
   const ChatJson* const choice = body.find("tool_choice");
   if (!choice || *choice == "auto" || *choice == "none") return {};
-  if (*choice == "required") return {.forced = true};
+  if (*choice == "required" || *choice == "any") return {.forced = true};  // the latter is Mistral's word
   if (const auto named = named_function(*choice)) return {.forced = true, .one_call = true, .names = {*named}};
   const auto fail = [&] {
     body.fail("tool_choice", R"("none", "auto", "required", {"type": "function", "function": {"name": ...}} or )"
@@ -164,7 +165,6 @@ ToolChoice read_tools(const BodyFields& body) {
   return result;
 }
 
-}  // namespace minimind
 ToolChoice read_functions(const BodyFields& body) {
   ChatJson as_tools{{"tools", body.get("functions")}, {"parallel_tool_calls", false}};
   const ChatJson& choice = body.get("function_call");
@@ -177,3 +177,4 @@ ToolChoice read_functions(const BodyFields& body) {
   }
 }
 
+}  // namespace minimind

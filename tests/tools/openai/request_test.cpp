@@ -451,6 +451,16 @@ TEST(Request, AllowedToolsLimitTheFunctionsThatAreCalled) {
   EXPECT_THROW(read("none", two), RequestError);
 }
 
+TEST(Request, ToolChoicesMayBeThoseOfHuggingFaceAndMistral) {
+  const auto read = [](const std::string& choice) {
+    return read_request(chat_with(("{" + three_tools + R"(, "tool_choice": )" + choice + "}").c_str()), true,
+                        defaults());
+  };
+  EXPECT_EQ(read(R"({"function": {"name": "g"}})").calls, CallRule::forced_one);
+  EXPECT_EQ(read(R"({"function": {"name": "g"}})").only_function, "g");
+  EXPECT_EQ(read(R"("any")").calls, CallRule::forced);
+}
+
 TEST(Request, FunctionsAreToolsOfWhichOneIsCalled) {
   const auto read = [](const std::string& choice) {
     const std::string body = R"({"functions": [{"name": "f"}, {"name": "g"}])" + choice + "}";
