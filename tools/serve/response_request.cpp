@@ -270,6 +270,13 @@ void read_logprobs_and_more(const BodyFields& body, ChatJson& chat, std::vector<
   if (wanted) chat.update({{"logprobs", true}, {"top_logprobs", top}});
 }
 
+// A conversation that fits is the same with "auto". One that does not is an error, because nothing is left out of it.
+void read_truncation(const BodyFields& body, std::vector<std::string>& hints) {
+  const std::string truncation = body.text("truncation").value_or("disabled");
+  if (truncation != "auto" && truncation != "disabled") body.fail("truncation", R"("auto" or "disabled")");
+  if (truncation == "auto") hints.emplace_back("truncation: auto");
+}
+
 // Fields with the same name and meaning in a chat completion.
 void read_shared(const BodyFields& body, ChatJson& chat) {
   const auto copy = [&](const std::string& name) {
@@ -401,7 +408,7 @@ ResponseRequest read_response_request(const ChatJson& object, const RequestDefau
   }
   for (const ChatJson& message : messages) chat["messages"].push_back(message);
   body.require("background", false);
-  body.require("truncation", "disabled");
+  read_truncation(body, hints);
   body.object("client_metadata");  // of Codex: what installation it is
   body.take_hints({"max_tool_calls", "client_metadata"}, hints);
   if (const ChatJson* const options = body.object("stream_options")) {

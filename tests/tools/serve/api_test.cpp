@@ -1583,7 +1583,7 @@ TEST_F(ApiTest, NeverFailsByItselfWhateverTheBody) {
           "function_call_output", "call_id": "c", "output": "1"}], "tools": [{"type": "function", "name": "f", "parameters":
           {"type": "object"}}], "tool_choice": "auto", "text": {"format": {"type": "text"}, "verbosity": "low"},
           "reasoning": {"effort": "none", "summary": "auto"}, "include": ["message.output_text.logprobs"], "store": true,
-          "max_output_tokens": 2, "stream": false, "temperature": 1, "metadata": {"a": "b"}, "truncation": "disabled"})")},
+          "max_output_tokens": 2, "stream": false, "temperature": 1, "metadata": {"a": "b"}, "truncation": "auto"})")},
       {"/tokenize", Json::parse(R"({"content": "a", "add_special": true, "with_pieces": true})")},
       {"/detokenize", Json::parse(R"({"tokens": [1, 2]})")},
       {"/v1/inside", Json::parse(R"({"prompt": "月", "positions": [0], "neurons": 1, "candidates": 2, "top_k": 3,
@@ -1713,6 +1713,7 @@ TEST_F(ApiTest, NamesTheFieldThatIsWrong) {
       {"/v1/responses", R"({"input": "a", "max_output_tokens": 0})", "max_output_tokens"},
       {"/v1/responses", R"({"input": "a", "max_tokens": 1})", "max_tokens"},
       {"/v1/responses", R"({"input": "a", "background": true})", "background"},
+      {"/v1/responses", R"({"input": "a", "truncation": "middle"})", "truncation"},
       {"/v1/responses", R"({"input": "a", "tools": [{"type": "web_search"}]})", "tools"},
       {"/v1/responses", R"({"input": "a", "tool_choice": "required"})", "tool_choice"},
       {"/v1/responses", R"({"input": "a", "text": {"format": {"type": "xml"}}})", "text.format"},
@@ -1906,12 +1907,13 @@ TEST_F(ApiTest, NamesWhatAResponseCannotIncludeOnce) {
     const auto answer =
         post_to(api_with_notices, "/v1/responses",
                 R"({"input": "a", "max_output_tokens": 1, "client_metadata": {"x-codex-installation-id": "b"},
-            "include": ["web_search_call.action.sources", "file_search_call.results"]})");
+            "truncation": "auto", "include": ["web_search_call.action.sources", "file_search_call.results"]})");
     ASSERT_TRUE(answer->wait());
     EXPECT_EQ(answer->status(), 200) << answer->body();
   }
-  EXPECT_EQ(notices, (std::vector<std::string>{"include: web_search_call.action.sources",
-                                               "include: file_search_call.results", "client_metadata"}));
+  EXPECT_EQ(notices,
+            (std::vector<std::string>{"include: web_search_call.action.sources", "include: file_search_call.results",
+                                      "truncation: auto", "client_metadata"}));
 }
 
 TEST_F(ApiTest, NamesMarksForACacheOnce) {
