@@ -302,8 +302,12 @@ void require_no_suffix(const BodyFields& body) {
 }
 
 void require_no_other_sampling(const BodyFields& body, Dialect dialect) {
-  for (const auto& [name, off] :
-       {std::pair{"mirostat", 0}, {"top_a", 0}, {"xtc_probability", 0}, {"top_n_sigma", 0}, {"tfs_z", 1}}) {
+  for (const auto& [name, off] : {std::pair{"mirostat", 0},
+                                  {"top_a", 0},
+                                  {"xtc_probability", 0},
+                                  {"dynatemp_range", 0},
+                                  {"top_n_sigma", 0},
+                                  {"tfs_z", 1}}) {
     body.require(name, off);
   }
   body.require("length_penalty", 1);

@@ -100,6 +100,9 @@ inline constexpr auto hint_fields = {"verbosity",
                                      "mm_processor_kwargs",
                                      "thinking_budget",
                                      "timings_per_token",
+                                     "return_progress",
+                                     "dynatemp_exponent",
+                                     "xtc_threshold",
                                      "ttl",
                                      "reasoning_format"};
 

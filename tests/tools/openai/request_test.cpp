@@ -461,6 +461,19 @@ TEST(Request, ToolChoicesMayBeThoseOfHuggingFaceAndMistral) {
   EXPECT_EQ(read(R"("any")").calls, CallRule::forced);
 }
 
+TEST(Request, TakesTheFieldsOfLlamaCppsPage) {
+  RequestJson body{{"messages", {{{"role", "user"}, {"content", "a"}}}},
+                   {"return_progress", true},
+                   {"dynatemp_range", 0.0},
+                   {"dynatemp_exponent", 1.0},
+                   {"xtc_probability", 0},
+                   {"xtc_threshold", 0.1}};
+  EXPECT_EQ(read_request(body, true, defaults()).hints,
+            (std::vector<std::string>{"return_progress", "dynatemp_exponent", "xtc_threshold"}));
+  body["dynatemp_range"] = 0.5;
+  EXPECT_EQ(wrong_field(body), "dynatemp_range");
+}
+
 TEST(Request, FunctionsAreToolsOfWhichOneIsCalled) {
   const auto read = [](const std::string& choice) {
     const std::string body = R"({"functions": [{"name": "f"}, {"name": "g"}])" + choice + "}";

@@ -3041,9 +3041,9 @@ TEST_F(ApiTest, ChecksFieldsOfOllamaByTheirNames) {
       {{{"messages", {message}}, {"options", {{"seed", 1.5}}}}, "options.seed"},
       {{{"messages", {message}}, {"options", {{"stop", 1}}}}, "options.stop"},
       {{{"messages", {message}}, {"options", {{"mirostat", 1}}}}, "options.mirostat"},
+      {{{"messages", {message}}, {"options", {{"embedding_only", true}}}}, "options.embedding_only"},
       {{{"messages", {message}}, {"options", {{"tempreature", 1}}}}, "tempreature"},
       {{{"messages", {message}}, {"stream", 1}}, "stream"},
-      {{{"messages", {message}}, {"options", {{"embedding_only", true}}}}, "options.embedding_only"},
       {{{"messages", {message}}, {"prompt", "a"}}, "prompt"}};
   for (const auto& [body, field] : chats) {
     EXPECT_NE(error_of_body("/api/chat", body).find(field), std::string::npos)
@@ -3117,11 +3117,11 @@ TEST_F(ApiTest, TakesEveryFormOfAnOllamaRequest) {
   EXPECT_EQ(ask("/api/generate", Json{{"prompt", ""}} | empty)["done_reason"], "load");
   EXPECT_EQ(ask("/api/generate", Json{{"prompt", "a"}} | empty)["done_reason"], "length");
   ask("/api/chat", {{"messages", {user}}, {"_debug_render_only", false}});
-  EXPECT_EQ(ask("/api/generate", {{"prompt", ""}})["done_reason"], "load");
-  EXPECT_EQ(ask("/api/generate", {{"prompt", ""}, {"raw", true}})["done_reason"], "load");
   const Json options{{"embedding_only", false}, {"num_gqa", 1}, {"num_predict", 1}};
   const auto with_options = post_and_wait("/api/chat", {{"model", "m"}, {"messages", {user}}, {"options", options}});
   EXPECT_EQ(with_options->status(), 200) << with_options->body();
+  EXPECT_EQ(ask("/api/generate", {{"prompt", ""}})["done_reason"], "load");
+  EXPECT_EQ(ask("/api/generate", {{"prompt", ""}, {"raw", true}})["done_reason"], "load");
   const auto tokens = [&](const Json& body) { return ask("/api/generate", body)["prompt_eval_count"].get<int>(); };
   const int plain = tokens({{"prompt", "a"}});
   EXPECT_EQ(tokens({{"prompt", "a"}, {"system", ""}}), plain);
