@@ -184,8 +184,13 @@ std::size_t thought_tokens(const TextModel& model, const TextTask& task, const s
 
 ChatJson answer_json(const std::string& id, const std::string& model, const Request& request, ChatJson choices,
                      const Usage& usage, std::time_t now) {
-  return {{"id", id},       {"object", object_name(request)}, {"created", now},
-          {"model", model}, {"choices", std::move(choices)},  {"usage", usage_json(usage)}};
+  return {{"id", id},
+          {"object", object_name(request)},
+          {"created", now},
+          {"model", model},
+          {"system_fingerprint", system_fingerprint},
+          {"choices", std::move(choices)},
+          {"usage", usage_json(usage)}};
 }
 
 ChatJson piece_json(const Tokenizer& tokenizer, std::int32_t id) {

@@ -20,6 +20,9 @@ namespace minimind {
 std::string_view object_name(const Request& request);   // "chat.completion" or "text_completion"
 std::string_view id_prefix_of(const Request& request);  // "chatcmpl-" or "cmpl-"
 
+// What computes the answers: this program. The client of Hugging Face's TGI requires it.
+inline constexpr std::string_view system_fingerprint = "minimind-" MINIMIND_VERSION;
+
 // A generated text, read.
 struct TextAnswer {
   Generated generated;

@@ -56,7 +56,8 @@ AnswerChunks::AnswerChunks(const std::string& id, const std::string& model, cons
   head_ = json_line({{"id", id},
                      {"object", chat_ ? "chat.completion.chunk" : "text_completion"},
                      {"created", now},
-                     {"model", model}});
+                     {"model", model},
+                     {"system_fingerprint", system_fingerprint}});
   head_.back() = ',';
 }
 

@@ -364,6 +364,16 @@ TEST_F(ApiTest, AStreamStartsWithThePromptIfItIsEchoed) {
   EXPECT_TRUE(events[0]["choices"][0]["logprobs"].is_null());
 }
 
+TEST_F(ApiTest, AnswersHaveTheProgramAsTheirSystemFingerprint) {
+  const Json body{{"max_tokens", 1}};
+  for (const auto& answer : {chat(body), complete(body)}) {
+    EXPECT_EQ(answer->json()["system_fingerprint"], "minimind-" MINIMIND_VERSION);
+  }
+  for (const Json& event : chat({{"max_tokens", 1}, {"stream", true}})->events()) {
+    EXPECT_EQ(event["system_fingerprint"], "minimind-" MINIMIND_VERSION);
+  }
+}
+
 TEST_F(ApiTest, GivesTheLogProbabilitiesOfAChat) {
   const Json body{{"seed", 3}, {"logprobs", true}, {"top_logprobs", 3}};
   const Json choice = chat(body)->json()["choices"][0];
