@@ -172,8 +172,8 @@ ToolChoice read_functions(const BodyFields& body) {
   try {
     return read_tools(BodyFields(as_tools));
   } catch (const RequestError& error) {
-    const bool is_choice = error.param() == "tool_choice";
-    throw RequestError(error.what(), is_choice ? "function_call" : "functions", error.code());
+    const std::string field = error.param() == "tool_choice" ? "function_call" : "functions";
+    throw RequestError(fmt::format("{} as {}: {}", field, error.param(), error.what()), field, error.code());
   }
 }
 

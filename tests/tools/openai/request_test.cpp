@@ -495,6 +495,12 @@ TEST(Request, FunctionsAreToolsOfWhichOneIsCalled) {
     EXPECT_EQ(wrong_field(body), field);
   }
   EXPECT_EQ(wrong_field(chat_with(R"({"function_call": "auto"})")), "function_call");
+  try {
+    read(R"(, "function_call": {"name": "h"})");
+    FAIL();
+  } catch (const RequestError& error) {
+    EXPECT_TRUE(std::string(error.what()).starts_with("function_call as tool_choice: ")) << error.what();
+  }
 }
 
 TEST(Request, NamesAToolChoiceThatIsNone) {
