@@ -49,7 +49,7 @@ class Timing:
     tokens: int
     seconds: float
     first: list[float]  # from a request to its first text
-    between: list[float]  # from one piece of text to the next
+    between: list[float]  # from one piece of text to the next; from one token to the next if the events have token ids
 
     def report(self) -> dict:
         return {
@@ -130,6 +130,11 @@ def text_of(event: dict) -> str:
     return choice.get("text") or choice.get("delta", {}).get("content") or ""
 
 
+def tokens_of(event: dict) -> int:
+    """Returns how many tokens a piece of text has, which is 1 if the event does not say it."""
+    return len(event["choices"][0].get("token_ids") or [0])
+
+
 def timing(clients: list[list[Answer]]) -> Timing:
     answers = [answer for of_client in clients for answer in of_client]
     begin, end = min(answer.asked for answer in answers), 0.0
@@ -138,9 +143,10 @@ def timing(clients: list[list[Answer]]) -> Timing:
         events = answer.events()
         usage = next(event["usage"] for _, event in events if event.get("usage"))
         result.tokens += usage["completion_tokens"]
-        times = [at for at, event in events if text_of(event)]
-        result.first.append(times[0] - answer.asked)
-        result.between.extend(later - earlier for earlier, later in zip(times, times[1:]))
+        pieces = [(at, tokens_of(event)) for at, event in events if text_of(event)]
+        result.first.append(pieces[0][0] - answer.asked)
+        for (earlier, _), (later, tokens) in zip(pieces, pieces[1:]):
+            result.between += tokens * [(later - earlier) / tokens]
         end = max(end, answer.pieces[-1][0])
     result.seconds = end - begin
     return result

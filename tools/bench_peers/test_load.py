@@ -57,6 +57,17 @@ class LoadTest(unittest.TestCase):
         self.assertEqual(sorted(json.loads(sent.partition(b"\r\n\r\n")[2])["prompt"] for sent in server.requests),
                          [[i, k] for i in range(2) for k in range(3)])
 
+    def test_times_between_tokens_are_those_of_each_token_of_a_piece(self):
+        def at(time, *ids):
+            return time, event(choices=[{"index": 0, "text": "a", **({"token_ids": ids} if ids else {})}])
+
+        def between(*pieces):
+            answer = load.Answer(0, [*pieces, (9, USAGE)])
+            return load.timing([[answer]]).between
+
+        self.assertEqual(between(at(1, 5), at(2, 6), at(4, 7, 8)), [1, 1, 1])
+        self.assertEqual(between(at(1), at(2), at(4)), [1, 2])
+
     def test_rejected_requests_and_errors_in_streams_are_raised(self):
         server = self.serve(head=b"HTTP/1.1 429 Too Many Requests\r\n\r\n")
         with self.assertRaisesRegex(RuntimeError, "rejects"):
