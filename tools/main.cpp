@@ -1,5 +1,7 @@
+#include <atomic>
 #include <csignal>
 #include <cstdio>
+#include <cstdlib>
 #include <exception>
 #include <new>
 #include <string>
@@ -20,6 +22,16 @@ namespace {
 constexpr int failure = 1;
 constexpr int usage_error = 2;
 
+// Memory for destructors that run after the first failure to get some: that of nlohmann's JSON needs a list of what it
+// frees, and without memory for it the program would end there.
+constexpr std::size_t reserved_bytes = std::size_t{1} << 20;
+std::atomic<void*> reserve = nullptr;
+
+void give_reserve() {
+  std::free(reserve.exchange(nullptr));
+  throw std::bad_alloc();
+}
+
 // Prints the message on one line and returns `status`.
 int fail(const std::string& message, int status) {
   minimind::note("{}", message);
@@ -29,6 +41,8 @@ int fail(const std::string& message, int status) {
 }  // namespace
 
 int main(int argc, char** argv) {
+  reserve = std::malloc(reserved_bytes);
+  std::set_new_handler(give_reserve);
   minimind::end_at_signals();
   std::signal(SIGXFSZ, SIG_IGN);  // exceeding a file size limit is then an error, as a full disk is
   try {

@@ -38,6 +38,18 @@ TEST_F(Cli, TextThatIsNotUtf8IsAnErrorWithItsOffset) {
   }
 }
 
+// With each limit, memory ends at another place.
+TEST_F(Cli, LackOfMemoryIsAnErrorWhereverItIsMet) {
+  if (is_sanitized || is_emulated()) GTEST_SKIP() << "what runs the program needs memory of its own";
+  int failures = 0;
+  for (int kilobytes = 22000; kilobytes <= 30000; kilobytes += 50) {
+    const Outcome outcome = run("generate -q -n 1 -p 春" + demo, "ulimit -v " + std::to_string(kilobytes) + "; ");
+    EXPECT_LT(outcome.status, 128) << kilobytes << " KB: " << outcome.err;
+    failures += outcome.err == "minimind: out of memory\n";
+  }
+  EXPECT_GT(failures, 0);
+}
+
 TEST_F(Cli, EveryInstructionSetReproducesTheGoldenCases) {
   for (const kernels::Table* table : tables()) {
     const std::string isa = std::string("MINIMIND_ISA=") + table->name;
