@@ -245,11 +245,17 @@ int run_batch(const BatchCommand& command) {
   RequestLines requests(command.input, command.first_line);
   ResultFiles files(command.output, errors, requests);
   if (files.done() == requests.size()) {
-    if (!command.run.quiet) note("{}: has the results of all {} requests already", command.output, requests.size());
+    if (!command.run.quiet) {
+      note(
+          "{}: has the results of all {} requests already; they stay even if the input or the options have changed, "
+          "remove the file to start over",
+          command.output, requests.size());
+    }
     return 0;
   }
   if (files.done() > 0 && !command.run.quiet) {
-    note("{}: continuing after {} of {} requests", command.output, files.done(), requests.size());
+    note("{}: continuing after {} of {} requests, whose results stay even if the input or the options have changed",
+         command.output, files.done(), requests.size());
   }
   const TextModel model(command, command.chat_template);
   if (command.model_name != any_model) defaults.model_names = model.names();
