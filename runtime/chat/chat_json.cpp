@@ -15,8 +15,8 @@ namespace minimind {
 namespace {
 
 constexpr int max_depth = 150;
-constexpr std::array<std::string_view, 7> fields_with_schemas = {
-    "format", "guided_json", "json_schema", "response_format", "structured_outputs", "text", "tools"};
+constexpr std::array<std::string_view, 8> fields_with_schemas = {
+    "format", "functions", "guided_json", "json_schema", "response_format", "structured_outputs", "text", "tools"};
 
 // Throws Error for rejected JSON; nlohmann's parser does not recurse.
 class JsonCheck : public nlohmann::json_sax<ChatJson> {

@@ -115,9 +115,8 @@ Message read_message(const ChatJson& value, bool exact, const std::string& where
   } else {
     fields.allow_only({"role", "content", "name"});
   }
-  const std::string tool = fields.text("tool_name").value_or("");  // of results, as Ollama and OpenAI's Swarm name it
-  message.name = fields.text("name").value_or(tool);
-  fields.text("sender");  // the agent that gave an answer, as Swarm has it
+  message.name = fields.text({"name", "tool_name"}).value_or("");  // the latter is of results, as Swarm names it
+  fields.text("sender");                                           // the agent that gave an answer, as Swarm has it
   message.reasoning = fields.text("reasoning_content");
   if (const auto reasoning = fields.text("reasoning")) {  // as vLLM and OpenRouter name it
     if (message.reasoning.value_or(*reasoning) != *reasoning) fields.fail("reasoning", "that of reasoning_content");
@@ -133,6 +132,7 @@ Message read_message(const ChatJson& value, bool exact, const std::string& where
   }
   // A call as OpenAI's API had it before tools.
   if (const ChatJson* const call = fields.find("function_call")) {
+    if (!message.tool_calls.empty()) fields.fail("function_call", "none beside tool_calls");
     message.tool_calls.push_back(read_call(*call, where + ".function_call"));
   }
   const auto content = read_content(fields, answers);

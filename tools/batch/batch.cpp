@@ -247,14 +247,14 @@ int run_batch(const BatchCommand& command) {
   if (files.done() == requests.size()) {
     if (!command.run.quiet) {
       note(
-          "{}: has the results of all {} requests already; they stay even if the input or the options have changed, "
-          "remove the file to start over",
-          command.output, requests.size());
+          "{}: all {} requests have results or errors already, which stay if requests or options have changed; remove "
+          "this file and {} to start over",
+          command.output, requests.size(), errors);
     }
     return 0;
   }
   if (files.done() > 0 && !command.run.quiet) {
-    note("{}: continuing after {} of {} requests, whose results stay even if the input or the options have changed",
+    note("{}: continuing after {} of {} requests; their results and errors stay if requests or options have changed",
          command.output, files.done(), requests.size());
   }
   const TextModel model(command, command.chat_template);

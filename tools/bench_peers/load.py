@@ -49,7 +49,7 @@ class Timing:
     tokens: int
     seconds: float
     first: list[float]  # from a request to its first text
-    between: list[float]  # from one piece of text to the next; from one token to the next if the events have token ids
+    between: list[float]  # from one piece of text to the next; its tokens share this time if the events have their ids
 
     def report(self) -> dict:
         return {

@@ -192,7 +192,7 @@ def measure_model(options: argparse.Namespace, gguf: Path) -> dict:
 def table(report: dict) -> str:
     """Returns the Markdown table of all models."""
     lines = [
-        "| model | clients, prompts | tokens/s | | ratio | first token p50 / p99, ms | | between tokens mean / p99, ms | |",
+        "| model | clients, prompts | tokens/s | | ratio | first token p50 / p99, ms | | between pieces mean / p99, ms | |",
         "|---|---|---|---|---|---|---|---|---|",
         "| | | minimind | llama.cpp | | minimind | llama.cpp | minimind | llama.cpp |",
     ]

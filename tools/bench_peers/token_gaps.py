@@ -42,6 +42,10 @@ def main() -> None:
     parser.add_argument("--rounds", type=int, default=6, help="the first is not counted")
     options = parser.parse_args()
     cores = sorted(os.sched_getaffinity(0))
+    if options.rounds < 2:
+        parser.error(f"--rounds is {options.rounds}, expected 2 or more: the first is not counted")
+    if len(cores) < 2:
+        parser.error(f"{len(cores)} core is not enough, expected 2 or more: the clients get one")
     print("| model | clients | mean, ms | p99, ms | p99 / mean |\n|---|---|---|---|---|")
     for gguf in options.models:
         for place, servers, clients in (("on the server's cores", cores, cores), ("on a core of their own", cores[:-1], cores[-1:])):

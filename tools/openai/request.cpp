@@ -158,7 +158,7 @@ void read_chat(const BodyFields& body, Request& request, const RequestDefaults& 
   request.only_function = std::move(choice.only_function);
   if (is_forced(choice.rule)) {
     request.grammar = std::move(choice.grammar);
-    request.grammar_param = "tool_choice";
+    request.grammar_param = request.function_call ? "function_call" : "tool_choice";
   } else {
     request.call_grammar = std::move(choice.grammar);
   }

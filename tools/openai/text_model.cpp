@@ -225,7 +225,8 @@ TextTask TextModel::task_of(const Request& request, const TextPrompt* prompt, st
   }
   GenerateOptions& options = task.options;
   options = llm_.generate_options(request, request.chat);
-  if (request.calls == CallRule::single && !request.tools.empty()) options.stop.emplace_back(answer_tags.back());
+  const bool may_call = !request.tools.empty() || request.function_call;
+  if (request.calls == CallRule::single && may_call) options.stop.emplace_back(answer_tags.back());
   options.end_tokens.insert(options.end_tokens.end(), request.stop_tokens.begin(), request.stop_tokens.end());
   options.constraint = constraint_of(request);
   if (request.min_tokens > 0) {

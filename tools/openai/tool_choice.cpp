@@ -166,9 +166,18 @@ ToolChoice read_tools(const BodyFields& body) {
 }
 
 ToolChoice read_functions(const BodyFields& body) {
+  for (const char* const newer : {"tools", "tool_choice", "parallel_tool_calls"}) {
+    if (body.find(newer)) body.fail(newer, "none beside functions, its older form");
+  }
   ChatJson as_tools{{"tools", body.get("functions")}, {"parallel_tool_calls", false}};
   const ChatJson& choice = body.get("function_call");
-  as_tools["tool_choice"] = choice.is_object() ? ChatJson{{"type", "function"}, {"function", choice}} : choice;
+  if (choice.is_object() && choice.size() == 1 && choice.value("name", ChatJson()).is_string()) {
+    as_tools["tool_choice"] = {{"type", "function"}, {"function", choice}};
+  } else if (choice.is_null() || choice == "auto" || choice == "none") {
+    as_tools["tool_choice"] = choice;
+  } else {
+    body.fail("function_call", R"("none", "auto" or {"name": ...})");
+  }
   try {
     return read_tools(BodyFields(as_tools));
   } catch (const RequestError& error) {

@@ -91,6 +91,8 @@ ChatJson openai_message(const ChatJson& message, std::size_t number) {
     if (key == "images" && (value.is_null() || value.empty())) continue;
     if (key == "thinking") {
       if (value != "") result["reasoning_content"] = value;
+    } else if (key == "tool_name") {
+      result["name"] = value;
     } else if (key == "role" && value.is_string()) {  // Ollama's are in any case
       result["role"] = lower_case(value.get<std::string>());
     } else {

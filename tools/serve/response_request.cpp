@@ -333,7 +333,7 @@ ChatJson settings_of(const ChatJson& body, const Request& text) {
           {"tools", given("tools", ChatJson::array())},
           {"top_logprobs", given("top_logprobs", 0)},
           {"top_p", text.sampling.top_p},
-          {"truncation", "disabled"},
+          {"truncation", given("truncation", "disabled")},
           {"user", given("user", nullptr)}};
 }
 

@@ -158,12 +158,13 @@ constexpr Translation texts[] = {
     Translation{"perplexity {:.2f}", "困惑度 {:.2f}"},
     Translation{"batch", "批量生成"},
     Translation{"bench", "测速"},
-    Translation{"{}: has the results of all {} requests already; they stay even if the input or the options have "
-                "changed, remove the file to start over",
-                "{}：{} 个请求的结果已全部写好；即使输入或选项已改变，结果也不变，要重新生成请先删除该文件"},
-    Translation{"{}: continuing after {} of {} requests, whose results stay even if the input or the options have "
-                "changed",
-                "{}：已完成 {}/{} 个请求，继续；即使输入或选项已改变，已有的结果也不变"},
+    Translation{
+        "{}: all {} requests have results or errors already, which stay if requests or options have changed; remove "
+        "this file and {} to start over",
+        "{}：{} 个请求都已有结果或错误，即使请求或选项已改变也保持不变；要重新生成请删除该文件和 {}"},
+    Translation{
+        "{}: continuing after {} of {} requests; their results and errors stay if requests or options have changed",
+        "{}：已完成 {}/{} 个请求，继续；即使请求或选项已改变，已有的结果和错误也保持不变"},
     Translation{"keys and values may take {:.1f} GB, half of the memory that is free; --kv-memory sets another limit",
                 "KV 缓存最多占用 {:.1f} GB（空闲内存的一半）；可用 --kv-memory 设置上限"},
     Translation{"seed {} plus the number of lines before it, for a request without one",

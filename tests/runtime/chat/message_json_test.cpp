@@ -59,6 +59,11 @@ TEST(MessageJson, AnswersMayNameTheirAgentAndResultsTheirToolAsSwarmDoes) {
   EXPECT_EQ(read.messages[0].name, "");
   EXPECT_EQ(read.messages[1].name, "f");
   EXPECT_THROW(parse_conversation(R"([{"role": "user", "sender": "A", "content": "a"}])", "chat.json"), Error);
+  EXPECT_THROW(parse_conversation(
+                   R"([{"role": "assistant", "tool_calls": [{"id": "a", "function": {"name": "f", "arguments": "{}"}}]},
+              {"role": "tool", "name": "g", "tool_name": "f", "content": "1", "tool_call_id": "a"}])",
+                   "chat.json"),
+               Error);
 }
 
 TEST(MessageJson, ReadsCallsAndResultsAsBeforeThereWereTools) {
@@ -70,6 +75,10 @@ TEST(MessageJson, ReadsCallsAndResultsAsBeforeThereWereTools) {
   EXPECT_EQ(read.messages[0].tool_calls[0].name, "f");
   EXPECT_EQ(read.messages[0].tool_calls[0].arguments, "{\"a\": 1}");
   EXPECT_EQ(read.messages[1].role, Role::tool);
+  EXPECT_THROW(parse_conversation(R"([{"role": "assistant", "function_call": {"name": "f", "arguments": "{}"},
+                                       "tool_calls": [{"function": {"name": "f", "arguments": "{}"}}]}])",
+                                  "chat.json"),
+               Error);
 }
 
 TEST(MessageJson, IsWrittenForPeopleAndForOpenAi) {

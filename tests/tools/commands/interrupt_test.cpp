@@ -232,6 +232,9 @@ TEST_F(Interrupt, ABatchSaysHowFarItCameAndLeavesNoLock) {
   const Outcome continued = run(arguments);
   EXPECT_EQ(continued.status, 0) << continued.err;
   EXPECT_NE(continued.err.find("continuing after "), std::string::npos) << continued.err;
+  const std::string again = run(arguments).err;
+  EXPECT_NE(again.find("remove this file and " + path("results") + ".errors to start over"), std::string::npos)
+      << again;
 }
 
 TEST_F(Interrupt, AProgressBarIsClearedFromTheTerminal) {

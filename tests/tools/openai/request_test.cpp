@@ -487,13 +487,21 @@ TEST(Request, FunctionsAreToolsOfWhichOneIsCalled) {
   EXPECT_EQ(read(R"(, "function_call": "none")").tools, "");
   EXPECT_EQ(read(R"(, "function_call": {"name": "g"})").only_function, "g");
   EXPECT_EQ(read(R"(, "function_call": {"name": "g"})").calls, CallRule::forced_one);
-  for (const char* const field : {"function_call", "functions", "tools"}) {
-    const bool is_choice = std::string(field) == "function_call";
-    const std::string value = is_choice ? R"({"name": "h"})" : std::string(field) == "tools" ? "[]" : "{}";
+  for (const auto& [field, value] : {std::pair{"function_call", R"({"name": "h"})"},
+                                     {"function_call", R"({"name": "f", "x": 1})"},
+                                     {"function_call", R"("any")"},
+                                     {"function_call", "5"},
+                                     {"functions", "{}"},
+                                     {"tools", "[]"},
+                                     {"tool_choice", R"("none")"}}) {
     RequestJson body = chat_with(R"({"functions": [{"name": "f"}]})");
     body[field] = RequestJson::parse(value);
-    EXPECT_EQ(wrong_field(body), field);
+    EXPECT_EQ(wrong_field(body), field) << value;
   }
+  EXPECT_EQ(read(R"(, "function_call": {"name": "g"})").grammar_param, "function_call");
+  const RequestJson large = chat_with(R"({"functions": [{"name": "f", "parameters": {"type": "object", "properties":
+      {"a": {"type": "integer", "maximum": 18446744073709551615}}}}]})");
+  EXPECT_EQ(wrong_field(large), "");
   EXPECT_EQ(wrong_field(chat_with(R"({"function_call": "auto"})")), "function_call");
   try {
     read(R"(, "function_call": {"name": "h"})");

@@ -299,6 +299,9 @@ TEST(TextModel, ASingleCallEndsAnAnswerWithTools) {
   EXPECT_TRUE(poet().tasks(request, 0, 0).front().options.stop.empty());
   request.tools = R"([{"type": "function", "function": {"name": "f"}}])";
   EXPECT_EQ(poet().tasks(request, 0, 0).front().options.stop, std::vector<std::string>{"</tool_call>"});
+  request.tools.clear();  // as with function_call "none", which an answer may still disobey
+  request.function_call = true;
+  EXPECT_EQ(poet().tasks(request, 0, 0).front().options.stop, std::vector<std::string>{"</tool_call>"});
 }
 
 TEST(TextModel, CountsTheTokensOfAThoughtByItsTags) {

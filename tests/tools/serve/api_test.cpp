@@ -1583,6 +1583,10 @@ TEST_F(ApiTest, NeverFailsByItselfWhateverTheBody) {
           "num_ctx": 200, "repeat_last_n": -1}})")},
       {"/api/generate", Json::parse(R"({"model": "minimind", "prompt": "a", "system": "s", "raw": false, "stream": true,
           "format": {"type": "object"}, "keep_alive": "5m", "options": {"num_predict": 2, "temperature": 0}})")},
+      {"/v1/chat/completions",
+       Json::parse(R"({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", "content": null,
+          "function_call": {"name": "f", "arguments": "{}"}}, {"role": "function", "name": "f", "content": "1"}],
+          "functions": [{"name": "f", "parameters": {"type": "object"}}], "function_call": "auto", "max_tokens": 2})")},
       {"/generate", Json::parse(R"({"input_ids": [[7, 8], [9]], "return_logprob": true, "logprob_start_len": 1,
           "top_logprobs_num": 1, "rid": ["a", "b", "c", "d"], "image_data": [], "stream": false, "sampling_params":
           {"temperature": 0.8, "max_new_tokens": 2, "stop_token_ids": [2], "n": 2, "stop": "x", "no_stop_trim": true,
@@ -1920,6 +1924,7 @@ TEST_F(ApiTest, NamesWhatAResponseCannotIncludeOnce) {
             "truncation": "auto", "include": ["web_search_call.action.sources", "file_search_call.results"]})");
     ASSERT_TRUE(answer->wait());
     EXPECT_EQ(answer->status(), 200) << answer->body();
+    EXPECT_EQ(answer->json()["truncation"], "auto");
   }
   EXPECT_EQ(notices,
             (std::vector<std::string>{"include: web_search_call.action.sources", "include: file_search_call.results",
