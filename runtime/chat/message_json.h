@@ -26,7 +26,8 @@ struct SavedConversation {
 // there were tools, function_call and the role function. Results may have Swarm's tool_name for name, and answers its
 // sender, without effect. Arguments of calls are a JSON object or its text, which may be empty for none. A text may
 // have cache_control, and one of an answer may be a refusal. Other keys may be null. Any other key throws Error, which
-// starts with `source` and names the message. An invalid order throws Error too, see check_order(), and so do more than max_messages.
+// starts with `source` and names the message. An invalid order throws Error too, see check_order(), and so do more than
+// max_messages.
 SavedConversation parse_conversation(std::string_view json, const std::string& source);
 
 // Writes the conversation as indented JSON with a line feed at the end. Arguments are strings, as in OpenAI's format.
