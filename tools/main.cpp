@@ -23,9 +23,9 @@ constexpr int failure = 1;
 constexpr int usage_error = 2;
 
 // Memory for destructors that run after the first failure to get some: that of nlohmann's JSON needs a list of what it
-// frees, 16 bytes for each value of an array, and without memory for it the program would end there. Of the reserve,
-// only addresses are taken.
-constexpr std::size_t most_reserved = std::size_t{16} << 20, least_reserved = std::size_t{1} << 20;
+// frees, 16 bytes for each value of an array, and without memory for it the program would end there. A larger reserve
+// would be missed where a limit of memory is small.
+constexpr std::size_t reserved_bytes = std::size_t{1} << 20;
 std::atomic<void*> reserve = nullptr;
 
 void give_reserve() {
@@ -42,7 +42,7 @@ int fail(const std::string& message, int status) {
 }  // namespace
 
 int main(int argc, char** argv) {
-  for (std::size_t bytes = most_reserved; !reserve && bytes >= least_reserved; bytes /= 2) reserve = std::malloc(bytes);
+  reserve = std::malloc(reserved_bytes);
   std::set_new_handler(give_reserve);
   minimind::end_at_signals();
   std::signal(SIGXFSZ, SIG_IGN);  // exceeding a file size limit is then an error, as a full disk is

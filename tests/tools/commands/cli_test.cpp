@@ -42,7 +42,7 @@ TEST_F(Cli, TextThatIsNotUtf8IsAnErrorWithItsOffset) {
 TEST_F(Cli, LackOfMemoryIsAnErrorWhereverItIsMet) {
   if (is_sanitized || is_emulated()) GTEST_SKIP() << "what runs the program needs memory of its own";
   int failures = 0;
-  for (int kilobytes = 16000; kilobytes <= 40000; kilobytes += 150) {
+  for (int kilobytes = 16000; kilobytes <= 40000; kilobytes += 300) {
     const std::string limit = "ulimit -v " + std::to_string(kilobytes) + "; ";
     const Outcome outcome = run("generate -q -n 1 -t 1 -p 春" + demo, limit);
     EXPECT_LT(outcome.status, 128) << limit << outcome.err;
