@@ -25,8 +25,8 @@ ALLOWED = set("""
     accept4 bind clock_gettime clone close epoll_create1 epoll_ctl epoll_pwait eventfd2 exit exit_group fcntl flock fstat
     fsync futex getcwd getdents64 getpid getpriority getsockname gettid ioctl listen lseek madvise mmap mprotect mremap munmap
     nanosleep newfstatat openat pipe2 ppoll prctl pread64 prlimit64 pwrite64 read readlinkat readv recvfrom renameat rt_sigaction
-    rt_sigprocmask rt_sigreturn sched_getaffinity sendto set_tid_address setpriority setsockopt shutdown socket socketpair uname
-    unlinkat write writev
+    rt_sigprocmask rt_sigreturn sched_getaffinity sched_setaffinity sendto set_tid_address setpriority setsockopt shutdown socket
+    socketpair uname unlinkat write writev
     """.split())
 
 
