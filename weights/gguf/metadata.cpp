@@ -32,30 +32,16 @@ requires std::is_arithmetic_v<Number> std::string shown_scalar(Number value, Ggu
   return fmt::format("{}", value);
 }
 
-template <class Scalar>
-std::string shown_data(const Scalar& scalar, GgufType type) {
-  return shown_scalar(scalar, type);
-}
-
-template <class List>
-std::string shown_list(const List& list, GgufType type) {
-  if (list.size() > longest_list) return fmt::format("{} of {}", list.size(), name_of(type));
-  std::string text;
-  for (std::size_t i = 0; i < list.size(); ++i) text += (i > 0 ? ", " : "") + shown_scalar(list[i], type);
-  return "[" + text + "]";
-}
-
-std::string shown_data(const std::vector<bool>& list, GgufType type) {
-  return shown_list(list, type);
-}
-
-std::string shown_data(const GgufTexts& list, GgufType type) {
-  return shown_list(list, type);
-}
-
-template <class Wide>
-std::string shown_data(const GgufNumbers<Wide>& list, GgufType type) {
-  return shown_list(list, type);
+template <class Data>
+std::string shown_data(const Data& data, GgufType type) {
+  if constexpr (std::is_arithmetic_v<Data> || std::is_same_v<Data, std::string>) {
+    return shown_scalar(data, type);
+  } else {
+    if (data.size() > longest_list) return fmt::format("{} of {}", data.size(), name_of(type));
+    std::string text;
+    for (std::size_t i = 0; i < data.size(); ++i) text += (i > 0 ? ", " : "") + shown_scalar(data[i], type);
+    return "[" + text + "]";
+  }
 }
 
 }  // namespace

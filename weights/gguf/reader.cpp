@@ -94,8 +94,9 @@ std::size_t read_count(ByteReader& reader, std::size_t smallest, std::string_vie
   return static_cast<std::size_t>(count);
 }
 
-std::string read_text(ByteReader& reader, std::string_view what) {
-  return std::string(reader.take_text(read_count(reader, 1, what)));
+// The result is valid until the next read.
+std::string_view read_text(ByteReader& reader, std::string_view what) {
+  return reader.take_text(read_count(reader, 1, what));
 }
 
 std::uint32_t read_version(ByteReader& reader) {
@@ -128,10 +129,10 @@ GgufValue::Data read_booleans(std::optional<std::size_t> count, ByteReader& read
 }
 
 GgufValue::Data read_texts(std::optional<std::size_t> count, ByteReader& reader, std::string_view what) {
-  if (!count) return read_text(reader, what);
+  if (!count) return std::string(read_text(reader, what));
   GgufTexts texts;
   texts.reserve(*count);
-  for (std::size_t i = 0; i < *count; ++i) texts.add(reader.take_text(read_count(reader, 1, what)));
+  for (std::size_t i = 0; i < *count; ++i) texts.add(read_text(reader, what));
   return texts;
 }
 
@@ -170,7 +171,7 @@ GgufType read_type(ByteReader& reader, std::string_view what) {
 GgufMetadata read_metadata(ByteReader& reader, std::size_t count) {
   GgufMetadata metadata;
   for (std::size_t i = 0; i < count; ++i) {
-    std::string key = read_text(reader, fmt::format("key {} of {}", i + 1, count));
+    std::string key(read_text(reader, fmt::format("key {} of {}", i + 1, count)));
     if (key.empty()) reader.fail(fmt::format("key {} of {} is empty; {}", i + 1, count, corrupt));
     const std::string what = fmt::format("key {}", quote(key));
     if (metadata.contains(key)) reader.fail(fmt::format("{} is repeated; {}", what, corrupt));
