@@ -3251,8 +3251,9 @@ TEST(ModelShelfTest, AModelThatIsNotLoadedHasAllDetailsForOllama) {
   Api api(shelf, options());
   const auto listed = get_from(api, "/api/tags");
   ASSERT_TRUE(listed->wait());
-  ASSERT_EQ(listed->json()["models"].size(), 2u) << listed->body();
-  for (const Json& model : listed->json()["models"]) {
+  const Json models = listed->json()["models"];
+  ASSERT_EQ(models.size(), 2u) << listed->body();
+  for (const Json& model : models) {
     EXPECT_EQ(model["details"], Json::parse(R"({"parent_model": "", "format": "", "family": "minimind",
         "families": ["minimind"], "parameter_size": "", "quantization_level": ""})"));
   }
