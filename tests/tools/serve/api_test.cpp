@@ -3750,7 +3750,8 @@ TEST(ModelShelfTest, TellsModelsThatAreLoadedFromOthers) {
     EXPECT_TRUE(answer->wait());
     return answer->json();
   };
-  for (const Json& model : json_of(get_from(api, "/v1/models"))["data"]) {
+  const Json models = json_of(get_from(api, "/v1/models"))["data"];
+  for (const Json& model : models) {
     const std::string file = folder.path() + "/" + model["id"].get<std::string>() + ".pth";
     struct stat status {};
     ASSERT_EQ(::stat(file.c_str(), &status), 0);
