@@ -300,7 +300,7 @@ test-release: release
 # core alone.
 CORE := $(BUILD)/core
 CORE_KERNELS := $(filter avx512vnni avx512 avx2 sse2 neon,$(ISAS))
-CORE_ROOTS := tools/core/main.cpp $(CORE_KERNELS:%=runtime/kernels/%.cpp)
+CORE_ROOTS := tools/core/main.cpp tools/core/absent.cpp $(CORE_KERNELS:%=runtime/kernels/%.cpp)
 CORE_FILES = $(shell python3 tests/check_layers.py --closure-of $(subst $(space),$(comma),$(CORE_ROOTS)) tests/layers.txt)
 CORE_ROOMS = $(sort $(patsubst %/,%,$(dir $(filter %.cpp,$(CORE_FILES)))))
 .PHONY: core core-units

@@ -23,7 +23,8 @@ DEMO = ROOT / "weights" / "demo" / "model.pth"
 # From a checkpoint to text: all that the program is compiled from, on any machine.
 MOST_LINES = 14_000
 MOST_BYTES = 2_000_000
-ROOTS = ["tools/core/main.cpp", *(f"runtime/kernels/{name}.cpp" for name in ("avx512vnni", "avx512", "avx2", "sse2", "neon"))]
+ROOTS = ["tools/core/main.cpp", "tools/core/absent.cpp",
+         *(f"runtime/kernels/{name}.cpp" for name in ("avx512vnni", "avx512", "avx2", "sse2", "neon"))]
 CHECKPOINTS = ["v1-dense", "v1-moe", "v2-early-dense", "v2-dense", "v2-moe", "v3-dense", "v3-moe", "v3-bf16", "v3-fp32",
                "v3-untied", "v3-legacy-pth", "v3-resume", "v3-glu-gelu", "hf-llama", "hf-qwen3-moe", "hf-qwen3-sharded"]
 TYPES = ["f32", "f16", "bf16", "q8_0"]
@@ -133,7 +134,10 @@ class Errors(unittest.TestCase):
         self.expect_error(1, "the prompt is empty", DEMO)
 
     def test_of_usage_have_the_status_2(self):
-        self.expect_error(2, "the model is missing")
+        for arguments in ([], ["--help"], [DEMO, "-p"], ["-p", "a", DEMO]):
+            self.expect_error(2, "expected a model, then options with a value each", *arguments)
+        for option in ("-", "top-k", "--"):
+            self.expect_error(2, f"unknown option '{option}'", DEMO, option, "1")
         self.expect_error(2, "unknown option '--lora'", DEMO, "--lora", "a.pth")
         self.expect_error(2, "-n is 'x', expected a number", DEMO, "-n", "x")
         self.expect_error(2, "max_tokens is -1, expected 0 to 1073741824", DEMO, "-n", "-1")

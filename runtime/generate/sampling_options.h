@@ -78,8 +78,8 @@ struct GenerationParameter {
   std::string_view sglang{}, ollama{};  // the only name in that API; empty: as in the others
 
   bool is_number() const { return value.index() < 2; }
-  double of(const GenerationParameters& parameters) const;  // this and the rest are for numbers
-  void set(GenerationParameters& parameters, double number) const;
+  double of(const GenerationParameters& parameters) const;          // this and the rest are for numbers
+  void set(GenerationParameters& parameters, double number) const;  // throws ParameterError for one that it cannot have
   bool fits(double number) const { return (number >= least && number <= most) || (or_zero && number == 0); }
   std::string range() const;  // in words, such as "0 to 1"
 };
@@ -136,8 +136,5 @@ class ParameterError : public UsageError {
 
   const std::string name, problem;
 };
-
-// Throws ParameterError for a value out of its range.
-void check(const SamplingOptions& options);
 
 }  // namespace minimind

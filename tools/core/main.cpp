@@ -10,7 +10,6 @@
 #include <cstdio>
 #include <cstring>
 #include <exception>
-#include <memory>
 #include <optional>
 #include <span>
 #include <string>
@@ -25,24 +24,8 @@
 #include "weights/base/text.h"
 #include "weights/checkpoint/checkpoint.h"
 #include "weights/io/text_file.h"
-#include "weights/tensor/block_formats.h"
 
 namespace minimind {
-
-// What the program has: q8_0, f32, f16 and bf16 are always there, DRY and normal forms are not.
-std::optional<BlockFormat> more_block_format(DType) {
-  return std::nullopt;
-}
-constinit const std::span<const MatrixFormat> more_matrix_formats{};
-const std::span<const kernels::InstructionSet> kernels::instruction_sets = plain_instruction_sets;
-std::unique_ptr<TextPenalties> make_dry(const DryOptions&, const Tokenizer*, std::size_t) {
-  throw UsageError("dry_multiplier is over 0, expected 0: this program has no DRY");
-}
-std::pair<std::string, TextMarks> normalized_parts(std::string_view, const TextMarks&, std::size_t, NormalForm form) {
-  throw Error(
-      fmt::format("the tokenizer's normalizer is {}, expected none: this program has no such tables", name_of(form)));
-}
-
 namespace {
 
 constexpr const char* usage = R"(
@@ -56,10 +39,10 @@ minimind-core MODEL [options]   MODEL: .pth, .pt, .bin, .safetensors, or a Huggi
 
 struct Options {
   std::string model;
-  std::optional<std::string> text;
+  std::optional<std::string> text{};
   std::size_t threads = 0;
-  WeightType type;
-  GenerationParameters generation;
+  WeightType type{};
+  GenerationParameters generation{};
 };
 
 template <class Number>
@@ -76,28 +59,20 @@ DType type_of(std::string_view name) {
 }
 
 void set_number(GenerationParameters& parameters, std::string_view option, std::string_view value) {
-  std::string name(option == "-n" ? "max_tokens" : option.substr(option.find_first_not_of('-')));
+  std::string name(option == "-n" ? "max_tokens" : option.starts_with("--") ? option.substr(2) : "");
   std::ranges::replace(name, '-', '_');
   const auto found = std::ranges::find(generation_parameters, name, &GenerationParameter::name);
   if (found == std::end(generation_parameters) || !found->is_number())
     throw UsageError(fmt::format("unknown option {}{}", quote(option), usage));
-  const auto number = read<double>(option, value);
-  if (!found->fits(number)) throw ParameterError(name, fmt::format("is {}, expected {}", number, found->range()));
-  found->set(parameters, number);
-  if (found->of(parameters) != number) throw ParameterError(name, fmt::format("is {}, expected a whole one", number));
+  found->set(parameters, read<double>(option, value));
 }
 
-Options parse(std::span<char*> arguments) {
-  Options options;
-  for (std::size_t i = 0; i < arguments.size(); ++i) {
-    const std::string_view option = arguments[i];
-    if (!option.starts_with('-')) {
-      if (!options.model.empty()) throw UsageError(fmt::format("{} is a second model, expected one", quote(option)));
-      options.model = option;
-      continue;
-    }
-    if (i + 1 == arguments.size()) throw UsageError(fmt::format("{} has no value{}", quote(option), usage));
-    const std::string_view value = arguments[++i];
+Options parse(std::span<char* const> arguments) {
+  if (arguments.size() % 2 == 0 || *arguments.front() == '-')
+    throw UsageError(fmt::format("expected a model, then options with a value each{}", usage));
+  Options options{.model = arguments.front()};
+  for (std::size_t i = 1; i < arguments.size(); i += 2) {
+    const std::string_view option = arguments[i], value = arguments[i + 1];
     if (option == "-p") {
       options.text = value;
     } else if (option == "-t") {
@@ -110,7 +85,6 @@ Options parse(std::span<char*> arguments) {
       set_number(options.generation, option, value);
     }
   }
-  if (options.model.empty()) throw UsageError(fmt::format("the model is missing{}", usage));
   return options;
 }
 

@@ -8,6 +8,7 @@
 #include "runtime/chat/message_json.h"
 #include "runtime/constraint/least_tokens.h"
 #include "runtime/engine/pack.h"
+#include "runtime/generate/check_sampling.h"
 #include "tools/openai/request_error.h"
 #include "weights/base/cancel.h"
 #include "weights/tensor/dtype.h"

@@ -12,6 +12,7 @@
 #include <variant>
 
 #include "runtime/engine/forward.h"
+#include "runtime/generate/check_sampling.h"
 #include "runtime/generate/context_pool.h"
 #include "runtime/text/utf8.h"
 #include "tools/options/choose_tokenizer.h"

@@ -12,7 +12,7 @@
 #include <utility>
 #include <vector>
 
-#include "runtime/generate/sampling_off.h"
+#include "runtime/generate/check_sampling.h"
 #include "runtime/text/utf8.h"
 #include "tools/openai/answer_body.h"
 #include "tools/openai/body_fields.h"

@@ -14,9 +14,8 @@
 #include <string>
 #include <vector>
 
+#include "runtime/generate/check_sampling.h"
 #include "runtime/generate/sampler.h"
-#include "runtime/generate/sampling_off.h"
-#include "tests/support/plain_sampling.h"
 #include "tests/support/temporary_file.h"
 #include "weights/base/error.h"
 
@@ -37,7 +36,7 @@ Drawn drawn(const SamplingOptions& options, const Floats& logits, const Allowed&
 }
 
 TEST(Sampler, DrawsOnlyWhatIsAllowedAndCutsAmongThat) {
-  SamplingOptions options = plain_sampling();
+  SamplingOptions options = sampling_off();
   const Floats logits{9, 1, 1, 1, 0.5f};
   EXPECT_EQ(drawn(options, logits, {0, 1, 0, 1, 1}), (Drawn{1, 3, 4}));
   options.top_k = 2;
@@ -77,7 +76,7 @@ TEST(Sampler, TopKOfLargeVocabulariesIsThatOfItsDefinition) {
       Floats logits(vocab_size);
       // Many are equal, also to the k-th.
       for (float& logit : logits) logit = static_cast<float>(random() % 64) / 8 + (random() % 40 == 0 ? 3.0f : 0.0f);
-      SamplingOptions options = plain_sampling();
+      SamplingOptions options = sampling_off();
       options.top_k = top_k;
       options.seed = random();
       const std::vector<std::int32_t> expected = drawn_by_definition(options, logits, 50);
@@ -104,7 +103,7 @@ TEST(Sampler, WhatIsAllAllowedIsDrawnAsIfNothingWasSaid) {
 
 TEST(Sampler, NoAllowedTokenIsAnError) {
   for (const double temperature : {0.0, 1.0}) {
-    SamplingOptions options = plain_sampling();
+    SamplingOptions options = sampling_off();
     options.temperature = temperature;
     EXPECT_NE(error_of([&] { drawn(options, {1, 2}, {0, 0}); }).find("no token is left"), std::string::npos);
     options.logit_bias = {{0, -HUGE_VAL}};
@@ -113,14 +112,14 @@ TEST(Sampler, NoAllowedTokenIsAnError) {
 }
 
 TEST(Sampler, ABiasIsAddedBeforeTheTemperature) {
-  SamplingOptions options = plain_sampling();
+  SamplingOptions options = sampling_off();
   options.temperature = 0;
   options.logit_bias = {{1, 1.5}};
   EXPECT_EQ(drawn(options, {1, 0, 0}), (Drawn{1}));
   options.logit_bias = {{1, -0.5}, {2, 0.25}};
   EXPECT_EQ(drawn(options, {0, 0.4f, 0}), (Drawn{2}));
   // (1 + 1) / 0.5 = 4: more likely than 0 by e^4. Were the bias added later, e^3.
-  options = plain_sampling();
+  options = sampling_off();
   options.temperature = 0.5;
   options.logit_bias = {{0, 1}};
   Sampler sampler(options, 2);
@@ -132,7 +131,7 @@ TEST(Sampler, ABiasIsAddedBeforeTheTemperature) {
 }
 
 TEST(Sampler, ScoresThatOnlyADoubleTellsApartAre) {
-  SamplingOptions options = plain_sampling();
+  SamplingOptions options = sampling_off();
   options.logit_bias = {{1, 1e-12}, {400, 2e-12}};
   const Floats logits(600, 7);
   options.temperature = 0;
@@ -143,7 +142,7 @@ TEST(Sampler, ScoresThatOnlyADoubleTellsApartAre) {
 }
 
 TEST(Sampler, ABiasOfMinusInfinityBans) {
-  SamplingOptions options = plain_sampling();
+  SamplingOptions options = sampling_off();
   options.logit_bias = {{0, -HUGE_VAL}};
   EXPECT_EQ(drawn(options, {50, 1, 1}), (Drawn{1, 2}));
   options.temperature = 0;
@@ -151,7 +150,7 @@ TEST(Sampler, ABiasOfMinusInfinityBans) {
 }
 
 TEST(Sampler, UnknownAndRepeatedBiasesAreUsageErrors) {
-  SamplingOptions options = plain_sampling();
+  SamplingOptions options = sampling_off();
   options.logit_bias = {{3, 1}};
   EXPECT_THROW(Sampler(options, 3), UsageError);
   options.logit_bias = {{1, 1}, {2, 1}, {1, 2}};
@@ -166,7 +165,7 @@ TEST(Sampler, UnknownAndRepeatedBiasesAreUsageErrors) {
 // 1.25 from it.
 TEST(Sampler, TypicalPKeepsWhatIsNearestToTheEntropy) {
   const Floats logits{static_cast<float>(std::log(4)), static_cast<float>(std::log(2)), 0, 0};
-  SamplingOptions options = plain_sampling();
+  SamplingOptions options = sampling_off();
   options.typical_p = 0.2;
   EXPECT_EQ(drawn(options, logits), (Drawn{1}));
   options.typical_p = 0.3;
@@ -181,13 +180,13 @@ TEST(Sampler, TypicalPKeepsWhatIsNearestToTheEntropy) {
 }
 
 TEST(Sampler, TypicalPSurvivesProbabilitiesOfNothing) {
-  SamplingOptions options = plain_sampling();
+  SamplingOptions options = sampling_off();
   options.typical_p = 0.5;
   EXPECT_EQ(drawn(options, {3e38f, -3e38f, 0}), (Drawn{0}));
 }
 
 TEST(Sampler, PenaltiesOfTheCallerAreAddedAfterItsOwnForOneTokenOnly) {
-  SamplingOptions options = plain_sampling();
+  SamplingOptions options = sampling_off();
   options.temperature = 0;
   options.repeat_penalty = 2;
   Sampler sampler(options, 3);

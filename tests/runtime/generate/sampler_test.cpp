@@ -1,5 +1,4 @@
 #include "runtime/generate/sampler.h"
-#include "tests/support/plain_sampling.h"
 
 #include <gtest/gtest.h>
 
@@ -12,6 +11,7 @@
 #include <string>
 #include <vector>
 
+#include "runtime/generate/check_sampling.h"
 #include "tests/support/temporary_file.h"
 #include "weights/base/error.h"
 
@@ -164,12 +164,12 @@ TEST(Sampler, TemperatureZeroStillObeysPenalties) {
 }
 
 TEST(Sampler, FrequenciesFollowSoftmax) {
-  expect_frequencies(plain_sampling(), random_logits(32, 1));
+  expect_frequencies(sampling_off(), random_logits(32, 1));
 }
 
 TEST(Sampler, FrequenciesFollowTheTemperature) {
   for (const double temperature : {0.25, 0.85, 3.0}) {
-    SamplingOptions options = plain_sampling();
+    SamplingOptions options = sampling_off();
     options.temperature = temperature;
     expect_frequencies(options, random_logits(32, 2));
   }
@@ -192,7 +192,7 @@ TEST(Sampler, FrequenciesFollowEveryCutAndPenaltyTogetherInTheirOrder) {
 }
 
 TEST(Sampler, PenaltiesAreForTheLastTokens) {
-  SamplingOptions options = plain_sampling();
+  SamplingOptions options = sampling_off();
   options.repeat_penalty = 1.3;
   options.presence_penalty = 0.4;
   options.frequency_penalty = 0.5;
@@ -208,7 +208,7 @@ TEST(Sampler, FrequenciesFollowMiniMindsDefaults) {
 
 TEST(Sampler, RepeatPenaltyComesAfterTheTemperature) {
   // 2 / 0.5 = 4, / 2 = 2 versus 1 / 0.5 = 2: equal. Presence after temperature: a generated 2 / 0.5 - 2 = 2, too.
-  SamplingOptions options = plain_sampling();
+  SamplingOptions options = sampling_off();
   options.temperature = 0.5;
   options.repeat_penalty = 2;
   expect_frequencies(options, {2, 1}, {{0}, {}});
@@ -218,14 +218,14 @@ TEST(Sampler, RepeatPenaltyComesAfterTheTemperature) {
 }
 
 TEST(Sampler, RepeatPenaltyCountsAPromptTokenOnceHoweverOftenItCame) {
-  SamplingOptions options = plain_sampling();
+  SamplingOptions options = sampling_off();
   options.repeat_penalty = 2;
   options.seed = 5;
   expect_frequencies(options, {2, -1, 0.5f}, {{0, 0, 0, 1}, {1, 1}});
 }
 
 TEST(Sampler, PresenceAndFrequencyCountGeneratedTokensOnly) {
-  SamplingOptions options = plain_sampling();
+  SamplingOptions options = sampling_off();
   options.presence_penalty = 50;
   EXPECT_EQ(tokens_drawn(options, {5, 0}, {{0}, {}}), (Drawn{0, 1})) << "a prompt token is not penalised";
   EXPECT_EQ(tokens_drawn(options, {5, 0}, {{}, {0}}), (Drawn{1}));
@@ -235,7 +235,7 @@ TEST(Sampler, PresenceAndFrequencyCountGeneratedTokensOnly) {
 }
 
 TEST(Sampler, TopKKeepsTheKLargestAndEqualsOfTheKth) {
-  SamplingOptions options = plain_sampling();
+  SamplingOptions options = sampling_off();
   options.top_k = 2;
   EXPECT_EQ(tokens_drawn(options, {1, 2, 0.9f, 1.1f}), (Drawn{1, 3}));
   EXPECT_EQ(tokens_drawn(options, {1, 2, 1, 1, 0.5f}), (Drawn{0, 1, 2, 3}));
@@ -247,7 +247,7 @@ TEST(Sampler, TopKKeepsTheKLargestAndEqualsOfTheKth) {
 
 // Equal logits have probabilities 1/4 exactly, so that the sums 1/4, 1/2, 3/4 are exact, too.
 TEST(Sampler, TopPKeepsTheSmallestSetThatExceedsIt) {
-  SamplingOptions options = plain_sampling();
+  SamplingOptions options = sampling_off();
   const Floats equal{1, 1, 1, 1};
   options.top_p = 0.49;
   EXPECT_EQ(tokens_drawn(options, equal), (Drawn{0, 1}));
@@ -262,7 +262,7 @@ TEST(Sampler, TopPKeepsTheSmallestSetThatExceedsIt) {
 }
 
 TEST(Sampler, TopPAddsUpWhatTopKLeft) {
-  SamplingOptions options = plain_sampling();
+  SamplingOptions options = sampling_off();
   options.top_k = 2;
   options.top_p = 0.49;
   // Of all four, token 0 has less than 0.49; of the two that top-k leaves, it has 1/2.
@@ -270,7 +270,7 @@ TEST(Sampler, TopPAddsUpWhatTopKLeft) {
 }
 
 TEST(Sampler, MinPDropsTokensBelowAShareOfTheTop1Probability) {
-  SamplingOptions options = plain_sampling();
+  SamplingOptions options = sampling_off();
   options.min_p = 0.3;
   const Floats logits{0, static_cast<float>(std::log(0.31)), static_cast<float>(std::log(0.29))};
   EXPECT_EQ(tokens_drawn(options, logits), (Drawn{0, 1}));
@@ -281,7 +281,7 @@ TEST(Sampler, MinPDropsTokensBelowAShareOfTheTop1Probability) {
 TEST(Sampler, TheSameSeedGivesTheSameTokensAndAnotherSeedOthers) {
   const Floats logits = random_logits(64, 9);
   const auto draw = [&](std::uint64_t seed) {
-    SamplingOptions options = plain_sampling();
+    SamplingOptions options = sampling_off();
     options.seed = seed;
     Sampler sampler(options, logits.size());
     Tokens tokens;
@@ -295,7 +295,7 @@ TEST(Sampler, TheSameSeedGivesTheSameTokensAndAnotherSeedOthers) {
 
 // The standard fixes the sequence of std::mt19937_64, but not what its distributions make of it.
 TEST(Sampler, SeedsGiveTheTokensOfTheStandardGenerator) {
-  SamplingOptions options = plain_sampling();
+  SamplingOptions options = sampling_off();
   options.seed = 42;
   Sampler sampler(options, 4);
   std::mt19937_64 random(42);
@@ -319,7 +319,7 @@ TEST(Sampler, RejectsLogitsThatAreNotFinite) {
 
 TEST(Sampler, SurvivesTheLargestLogits) {
   const float largest = std::numeric_limits<float>::max();
-  EXPECT_EQ(tokens_drawn(plain_sampling(), {-largest, largest, 0}), (Drawn{1}));
+  EXPECT_EQ(tokens_drawn(sampling_off(), {-largest, largest, 0}), (Drawn{1}));
 }
 
 // What check() lets pass must work: an infinity inside would choose the least likely token or none at all.
@@ -337,12 +337,12 @@ TEST(Sampler, OptionsNeverOverflowTheLogits) {
     SamplingOptions options;
     options.temperature = tiny;
     expect_right(options, {}, 1);
-    options = plain_sampling();
+    options = sampling_off();
     options.repeat_penalty = tiny;
     expect_right(options, {{2}, {}}, 2);
   }
   for (const double huge : {1e38, 1e39, 1e300}) {
-    SamplingOptions options = plain_sampling();
+    SamplingOptions options = sampling_off();
     options.temperature = 1e-3;
     options.repeat_penalty = huge;
     expect_right(options, {{3, 4}, {}}, 1);

@@ -4,6 +4,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <cmath>
 #include <fstream>
 #include <iterator>
 #include <optional>
@@ -11,7 +12,7 @@
 #include <string>
 #include <vector>
 
-#include "runtime/generate/sampling_off.h"
+#include "runtime/generate/check_sampling.h"
 #include "runtime/generate/sampling_options.h"
 
 namespace minimind {
@@ -44,6 +45,14 @@ TEST(SamplingParameters, ANumberThatIsSetIsTheOneThatIsRead) {
       if (&other == &parameter || !other.is_number()) continue;
       EXPECT_EQ(other.of(parameters), other.of({})) << parameter.name << " and " << other.name;
     }
+  }
+}
+
+TEST(SamplingParameters, ANumberThatIsOutOfRangeOrNotWholeIsAnError) {
+  GenerationParameters parameters;
+  const auto top_k = std::ranges::find(generation_parameters, "top_k", &GenerationParameter::name);
+  for (const double number : {-1.0, 1.5, 1e300, std::nan("")}) {
+    EXPECT_THROW(top_k->set(parameters, number), ParameterError) << number;
   }
 }
 
