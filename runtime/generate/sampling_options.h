@@ -78,6 +78,7 @@ struct GenerationParameter {
   std::string_view sglang{}, ollama{};  // the only name in that API; empty: as in the others
 
   bool is_number() const { return value.index() < 2; }
+  bool counts() const { return value.index() == 1; }                // it is a whole number
   double of(const GenerationParameters& parameters) const;          // this and the rest are for numbers
   void set(GenerationParameters& parameters, double number) const;  // throws ParameterError for one that it cannot have
   bool fits(double number) const { return (number >= least && number <= most) || (or_zero && number == 0); }

@@ -7,7 +7,6 @@
 #include <cmath>
 #include <cstdint>
 #include <nlohmann/json.hpp>
-#include <variant>
 
 #include "runtime/grammar/gbnf.h"
 #include "runtime/grammar/work.h"
@@ -81,9 +80,8 @@ std::optional<std::uint64_t> BodyFields::whole(const std::string& name, std::uin
 void BodyFields::read_number(const GenerationParameter& parameter, const std::string& name,
                              GenerationParameters& parameters) const {
   const ChatJson& value = get(name);
-  const bool counts = std::holds_alternative<GenerationParameter::Member<std::size_t>>(parameter.value);
   const double given = value.is_number() ? value.get<double>() : NAN;
-  const double number = counts && given != std::floor(given) ? NAN : given;
+  const double number = parameter.counts() && given != std::floor(given) ? NAN : given;
   const int word = least_word(parameter, name);
   if (number < 0 && number >= word) {
     return parameter.set(parameters, parameter.name == dry_range ? parameter.most : parameter.off);
@@ -92,7 +90,7 @@ void BodyFields::read_number(const GenerationParameter& parameter, const std::st
   if (parameter.or_zero && number > 0 && number < parameter.least) return parameter.set(parameters, 0);
   if (parameter.fits(number)) return parameter.set(parameters, number);
   if (word < 0) fail(name, fmt::format("a whole number, {} to {}", word, parameter.most));
-  fail(name, fmt::format("{} {}", counts ? "a whole number," : "a number,", parameter.range()));
+  fail(name, fmt::format("{} {}", parameter.counts() ? "a whole number," : "a number,", parameter.range()));
 }
 
 // OpenAI's seed is any integer of 64 bits, also written as 5.0. -1 is none, as in llama.cpp, Ollama and vLLM.

@@ -332,15 +332,11 @@ RequestDefaults defaults_of(const GenerationArguments& arguments) {
 
 ChatJson defaults_json(const RequestDefaults& defaults) {
   ChatJson values;
-  GenerationParameters parameters = defaults.parameters;
   for (const GenerationParameter& parameter : generation_parameters) {
     if (!parameter.is_number()) continue;
-    ChatJson& value = values[std::string(parameter.name)];
-    if (const auto* const real = std::get_if<GenerationParameter::Member<double>>(&parameter.value)) {
-      value = *(*real)(parameters);
-    } else {
-      value = *std::get<GenerationParameter::Member<std::size_t>>(parameter.value)(parameters);
-    }
+    const double number = parameter.of(defaults.parameters);
+    values[std::string(parameter.name)] =
+        parameter.counts() ? ChatJson(static_cast<std::size_t>(number)) : ChatJson(number);
   }
   return values;
 }
