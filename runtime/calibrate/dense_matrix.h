@@ -9,6 +9,14 @@
 
 namespace minimind {
 
+template <class Number>
+Number dot(const Number* a, const Number* b, std::size_t n) {
+  Number sum = 0;
+#pragma omp simd reduction(+ : sum)
+  for (std::size_t i = 0; i < n; ++i) sum += a[i] * b[i];
+  return sum;
+}
+
 // A matrix in f32 and in panels, for products with the kernels on one thread. The order of every sum depends on the
 // matrix alone, so that the results are the same however rows of x are divided.
 class DenseMatrix {

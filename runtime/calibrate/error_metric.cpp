@@ -46,13 +46,6 @@ std::vector<std::size_t> order_of(const SecondMoments& moments) {
   return sorted;
 }
 
-double dot(const double* a, const double* b, std::size_t n) {
-  double sum = 0;
-#pragma omp simd reduction(+ : sum)
-  for (std::size_t i = 0; i < n; ++i) sum += a[i] * b[i];
-  return sum;
-}
-
 }  // namespace
 
 // Columns [begin, end) from those after them, which are done: row i of them needs rows `begin` to `end` only.

@@ -16,13 +16,6 @@ namespace {
 
 using Values = std::vector<float>;
 
-float dot(const float* a, const float* b, std::size_t n) {
-  float sum = 0;
-#pragma omp simd reduction(+ : sum)
-  for (std::size_t i = 0; i < n; ++i) sum += a[i] * b[i];
-  return sum;
-}
-
 void add_scaled(float* x, const float* y, float scale, std::size_t n) {
 #pragma omp simd
   for (std::size_t i = 0; i < n; ++i) x[i] += scale * y[i];
