@@ -4,7 +4,6 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cstdlib>
 #include <map>
 #include <numeric>
@@ -314,10 +313,9 @@ std::optional<Decimal> decimal_of(std::string_view number) {
   if (at < number.size()) {
     ++at;
     if (at < number.size() && number[at] == '+') ++at;
-    int exponent = 0;
-    const auto [end, error] = std::from_chars(number.data() + at, number.data() + number.size(), exponent);
-    if (error != std::errc() || exponent > 999'999 || exponent < -999'999) return std::nullopt;
-    decimal.exponent += exponent;
+    const auto exponent = number_in<int>(number.substr(at));
+    if (!exponent || *exponent > 999'999 || *exponent < -999'999) return std::nullopt;
+    decimal.exponent += *exponent;
   }
   while (decimal.digits.ends_with('0')) {
     decimal.digits.pop_back();

@@ -1,10 +1,10 @@
 #include "runtime/text/code_points.h"
 
 #include <algorithm>
-#include <charconv>
 #include <iterator>
 
 #include "runtime/text/utf8.h"
+#include "weights/base/text.h"
 
 namespace minimind {
 namespace {
@@ -105,9 +105,7 @@ std::u32string code_points_of(std::string_view utf8) {
 }
 
 std::optional<std::uint32_t> hexadecimal(std::string_view digits) {
-  std::uint32_t number = 0;
-  const auto [end, error] = std::from_chars(digits.data(), digits.data() + digits.size(), number, 16);
-  return error == std::errc() && end == digits.data() + digits.size() ? std::optional(number) : std::nullopt;
+  return number_in<std::uint32_t>(digits, 16);
 }
 
 std::size_t count_characters(std::string_view utf8) {

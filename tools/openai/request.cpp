@@ -2,7 +2,6 @@
 
 #include <fmt/core.h>
 
-#include <charconv>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
@@ -22,15 +21,14 @@ std::vector<LogitBias> read_logit_bias(const BodyFields& body) {
   if (!biases) return result;
   if (!biases->is_object()) body.fail("logit_bias", "an object of token ids and numbers");
   for (const auto& [name, bias] : biases->items()) {
-    std::int32_t token = 0;
-    const auto [end, error] = std::from_chars(name.data(), name.data() + name.size(), token);
-    const bool is_id = error == std::errc() && token >= 0 && name == std::to_string(token);
+    const auto token = number_in<std::int32_t>(name);
+    const bool is_id = token && *token >= 0 && name == std::to_string(*token);
     const double value = bias.is_number() ? bias.get<double>() : NAN;
     if (!is_id || !(std::abs(value) <= largest_term)) {
       body.fail("logit_bias",
                 fmt::format("an object of token ids and numbers from {} to {}", -largest_term, largest_term));
     }
-    result.push_back({token, value});
+    result.push_back({*token, value});
   }
   return result;
 }

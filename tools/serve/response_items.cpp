@@ -3,7 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <charconv>
 #include <optional>
 #include <utility>
 #include <vector>
@@ -162,9 +161,8 @@ ChatJson item_list(ChatJson items, const std::string& response_id, std::string_v
   }
   if (order == "desc") std::reverse(items.begin(), items.end());
   const std::string limit = query_value(query, "limit").value_or("20");
-  std::size_t most = 0;
-  const auto [end, error] = std::from_chars(limit.data(), limit.data() + limit.size(), most);
-  if (error != std::errc() || end != limit.data() + limit.size() || most < 1 || most > 100) {
+  const auto most = number_in<std::size_t>(limit);
+  if (!most || *most < 1 || *most > 100) {
     throw RequestError(fmt::format("limit is {}, expected a whole number from 1 to 100", quote(limit)), "limit");
   }
   auto first = items.begin();
@@ -175,7 +173,7 @@ ChatJson item_list(ChatJson items, const std::string& response_id, std::string_v
     }
     ++first;
   }
-  const auto last = first + static_cast<std::ptrdiff_t>(std::min<std::size_t>(most, items.end() - first));
+  const auto last = first + static_cast<std::ptrdiff_t>(std::min<std::size_t>(*most, items.end() - first));
   const ChatJson page(std::vector<ChatJson>(first, last));
   return {{"object", "list"},
           {"data", page},

@@ -39,19 +39,19 @@ inline bool is_digits(std::string_view text) {
 }
 
 // Removes the number at the start of `text` and returns it, as std::from_chars reads it; std::nullopt if there is none.
-template <class Number>
-std::optional<Number> take_number(std::string_view& text) {
+template <class Number, class... Base>
+std::optional<Number> take_number(std::string_view& text, Base... base) {
   Number number{};
-  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number);
+  const auto [end, error] = std::from_chars(text.data(), text.data() + text.size(), number, base...);
   if (error != std::errc()) return std::nullopt;
   text.remove_prefix(static_cast<std::size_t>(end - text.data()));
   return number;
 }
 
 // Returns the number that all of `text` is; std::nullopt for any other text.
-template <class Number>
-std::optional<Number> number_in(std::string_view text) {
-  const auto number = take_number<Number>(text);
+template <class Number, class... Base>
+std::optional<Number> number_in(std::string_view text, Base... base) {
+  const auto number = take_number<Number>(text, base...);
   return text.empty() ? number : std::nullopt;
 }
 

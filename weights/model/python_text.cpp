@@ -2,11 +2,12 @@
 
 #include <algorithm>
 #include <array>
-#include <charconv>
 #include <cmath>
 #include <cstdint>
 #include <numbers>
 #include <utility>
+
+#include "weights/base/text.h"
 
 namespace minimind::python {
 namespace {
@@ -355,16 +356,12 @@ class Evaluator {
 
   static Json literal(std::string text) {
     std::erase(text, '_');
-    const char* const end = text.data() + text.size();
-    std::int64_t whole_number = 0;
     const bool hexadecimal = text.starts_with("0x") || text.starts_with("0X");
-    const auto read = hexadecimal ? std::from_chars(text.data() + 2, end, whole_number, 16)
-                                  : std::from_chars(text.data(), end, whole_number);
-    if (read.ec == std::errc() && read.ptr == end) return whole_number;
-    double value = 0;
-    const auto real = std::from_chars(text.data(), end, value);
-    if (hexadecimal || real.ec != std::errc() || real.ptr != end) throw NotEvaluated();
-    return value;
+    const auto whole = hexadecimal ? number_in<std::int64_t>(text.substr(2), 16) : number_in<std::int64_t>(text);
+    if (whole) return *whole;
+    const auto real = hexadecimal ? std::nullopt : number_in<double>(text);
+    if (!real) throw NotEvaluated();
+    return *real;
   }
 
   Json dictionary() {
