@@ -442,14 +442,12 @@ void submit(minimind_generation& handle) {
     const LLM& llm = state.loaded.llm();
     ContextPool::check_fits(llm.config, llm.kv_type, state.kv_memory, handle.task->capacity);
   }
-  std::vector<TextJob> jobs;
-  jobs.push_back({.task = handle.task,
-                  .gone = &handle.cancelled,
-                  .on_text = [&handle](std::string_view piece, const Generation&) { handle.text += piece; },
-                  .on_end = end,
-                  .context = handle.session ? &handle.session->context : nullptr});
   state.generations.insert(&handle);
-  state.queue.submit(std::move(jobs));
+  state.queue.submit({TextJob{.task = handle.task,
+                              .gone = &handle.cancelled,
+                              .on_text = [&handle](std::string_view piece, const Generation&) { handle.text += piece; },
+                              .on_end = end,
+                              .context = handle.session ? &handle.session->context : nullptr}});
   if (handle.session) handle.session->in_use = true;
 }
 

@@ -208,16 +208,14 @@ class OllamaAnswer {
     own->task_ = std::make_shared<const TextTask>(
         std::move(own->model_.tasks(own->request_.text, take_seeds(1), std::time(nullptr)).front()));
     own->reader_.emplace(own->model_, own->task_);
-    std::vector<TextJob> jobs;
-    jobs.push_back({
+    submit({TextJob{
         .task = own->task_,
         .gone = &own->answer_->gone(),
         .on_text = [own](std::string_view piece,
                          const Generation& generation) { own->on_text(piece, generation.scores()); },
         .on_end = [own](Generated generated,
                         const std::exception_ptr& error) { own->on_end(std::move(generated), error); },
-    });
-    submit(std::move(jobs));
+    }});
   }
 
  private:

@@ -40,15 +40,13 @@ class ResponseAnswer {
                     const TakeSeeds& take_seeds) {
     own->task_ = std::make_shared<const TextTask>(task_of(own->model_, own->request_, take_seeds(1), own->now_));
     own->reader_.emplace(own->model_, own->task_, own->request_.stream);
-    std::vector<TextJob> jobs;
-    jobs.push_back({
+    submit({TextJob{
         .task = own->task_,
         .gone = &own->answer_->gone(),
         .on_text = [own](std::string_view piece,
                          const Generation& generation) { own->on_text(piece, generation.scores()); },
         .on_end = [own](const Generated& generated, const std::exception_ptr& error) { own->on_end(generated, error); },
-    });
-    submit(std::move(jobs));
+    }});
   }
 
  private:
