@@ -137,10 +137,11 @@ void send_error(HttpAnswer& answer, const RequestError& error, ErrorBody body) {
   answer.send(error.status(), json_type, body(error), is_temporary ? HttpHeaders{{"Retry-After", "1"}} : HttpHeaders{});
 }
 
-Completion::Text::Text(const TextModel& model, std::shared_ptr<const TextTask> with_task, AnswerChunks with_chunks)
+Completion::Text::Text(const TextModel& model, std::shared_ptr<const TextTask> with_task, AnswerChunks with_chunks,
+                       bool streams_calls)
     : task(std::move(with_task)),
       chunks(std::move(with_chunks)),
-      reader(model, task, true),
+      reader(model, task, streams_calls),
       logprobs(model.tokenizer()) {}
 
 Completion::Completion(const TextModel& model, Request request, std::shared_ptr<HttpAnswer> answer)
@@ -160,7 +161,10 @@ void Completion::start(const TextModel& model, const SubmitTexts& submit, Reques
   for (TextTask& task : model.tasks(completion->request_, seed, completion->now_)) {
     check_echo(completion->request_, task.prompt.size());
     const std::size_t index = jobs.size(), prompt_tokens = task.prompt.size();
-    completion->texts_.emplace_back(model, std::make_shared<const TextTask>(std::move(task)), completion->chunks_);
+    // A function_call that turns out to be none could not be taken back: tool_calls have an index for that.
+    const bool streams_calls = !completion->request_.function_call || task.forced;
+    completion->texts_.emplace_back(model, std::make_shared<const TextTask>(std::move(task)), completion->chunks_,
+                                    streams_calls);
     jobs.push_back({
         .task = completion->texts_.back().task,
         .gone = &completion->answer_->gone(),

@@ -84,7 +84,8 @@ class Completion {
  private:
   // One text and what a stream has of it.
   struct Text {
-    Text(const TextModel& model, std::shared_ptr<const TextTask> with_task, AnswerChunks with_chunks);
+    Text(const TextModel& model, std::shared_ptr<const TextTask> with_task, AnswerChunks with_chunks,
+         bool streams_calls);
 
     std::shared_ptr<const TextTask> task;
     AnswerChunks chunks;

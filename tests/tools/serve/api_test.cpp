@@ -644,13 +644,13 @@ std::uint64_t seed_one(std::size_t) {
   return 1;
 }
 
-// Of a chat with a function `f`.
+// Of a chat with a function `f`, in `more` or as a tool.
 std::shared_ptr<FakeAnswer> scripted_chat(const std::string& text, bool stream, const Json& more = Json::object()) {
-  const Json body = more | Json{{"messages", {{{"role", "user"}, {"content", "天气"}}}},
-                                {"tools", {{{"type", "function"}, {"function", {{"name", "f"}}}}}},
-                                {"stream", stream},
-                                {"max_tokens", 200},
-                                {"temperature", 0}};
+  Json body = more | Json{{"messages", {{{"role", "user"}, {"content", "天气"}}}},
+                          {"stream", stream},
+                          {"max_tokens", 200},
+                          {"temperature", 0}};
+  if (!more.contains("functions")) body["tools"] = {{{"type", "function"}, {"function", {{"name", "f"}}}}};
   return scripted_answer(text, [&](const SubmitTexts& submit, const std::shared_ptr<FakeAnswer>& answer) {
     const RequestDefaults defaults = options().defaults;
     Completion::start(demo_model(), submit, read_request(body, true, defaults), seed_one, answer);
@@ -724,6 +724,27 @@ TEST_F(ApiTest, StreamsTheArgumentsOfCallsThatNothingConstrains) {
   ASSERT_EQ(items.items().size(), 2U);
   EXPECT_EQ(Json::parse(items.items()[0].json)["status"], "incomplete");
   EXPECT_EQ(Json::parse(items.items()[1].json)["content"][0]["text"], no_call);
+}
+
+TEST_F(ApiTest, AStreamHasAFunctionCallOnlyIfTheAnswerHasIt) {
+  const Json functions{{"functions", {{{"name", "f"}}}}};
+  const std::string start = "好<tool_call>\n{\"name\": \"f\", \"arguments\": {\"city\": \"北京\"}";
+  for (const std::string& text : {start + "}\n</tool_call>", start + ", \"when\": 1}\n</tool_call>"}) {
+    const Json whole = scripted_chat(text, false, functions)->json()["choices"][0];
+    const Json none{{"name", ""}, {"arguments", ""}};
+    Json call = none;
+    std::string content;
+    const std::vector<Json> events = scripted_chat(text, true, functions)->events();
+    for (const Json& event : events) {
+      const Json& delta = event["choices"][0]["delta"];
+      content += delta.value("content", "");
+      const Json part = delta.value("function_call", Json::object());
+      for (const auto& [key, piece] : part.items()) call[key] = call[key].get<std::string>() + piece.get<std::string>();
+    }
+    EXPECT_EQ(call, whole["message"].value("function_call", none)) << whole;
+    EXPECT_EQ(content, whole["message"]["content"]);
+    EXPECT_EQ(events.back()["choices"][0]["finish_reason"], whole["finish_reason"]);
+  }
 }
 
 TEST_F(ApiTest, TheScoresOfACallAreInItsFirstPieces) {
