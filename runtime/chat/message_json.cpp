@@ -237,7 +237,8 @@ void check_order(const std::vector<Message>& messages, const std::string& source
   for (std::size_t i = 0; i < messages.size(); ++i) {
     const Role role = messages[i].role;
     if (role == Role::user || role == Role::assistant) {
-      pending = messages[i].tool_calls.size();
+      const std::size_t calls = messages[i].tool_calls.size();
+      pending = role == Role::assistant && calls == 0 ? SIZE_MAX : calls;
     } else if (role == Role::tool && pending-- == 0) {
       throw Error(fmt::format("{}: messages[{}], of the tool, follows no call that waits for a result", source, i));
     }

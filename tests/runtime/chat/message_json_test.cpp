@@ -116,6 +116,14 @@ TEST(MessageJson, MarksOfVerbatimTextsArePairsOfPositionsInOrder) {
   }
 }
 
+TEST(MessageJson, ReadsResultsOfCallsThatAreInTheTextOfTheAnswerOrLost) {
+  const std::string results = R"({"role": "tool", "content": "1"}, {"role": "tool", "content": "2"}])";
+  for (const std::string content : {R"("<tool_call>\n{\"name\": \"f\"}\n</tool_call>")", R"("")"}) {
+    const auto read = parse_conversation(R"([{"role": "assistant", "content": )" + content + "}, " + results, "x");
+    EXPECT_EQ(read.messages.size(), 3U);
+  }
+}
+
 TEST(MessageJson, ReadsWhatOthersWrite) {
   const auto read = parse_conversation(
       R"([{"role": "user", "content": "q", "name": "Li"},
@@ -183,7 +191,9 @@ TEST(MessageJson, ErrorsNameTheInvalidMessage) {
   expect(R"([{"role": "user", "content": "", "tool_calls": [{"name": "f"}]}])", "'tool_calls'");
   expect(R"([{"role": "user", "content": "", "verbatim": "x"}])", "'verbatim'");
   expect(R"([{"role": "user", "content": ""}, {"role": "tool", "content": ""}])", "messages[1], of the tool");
-  expect(R"([{"role": "assistant", "content": ""}, {"role": "tool", "content": ""}])", "messages[1], of the tool");
+  expect(R"([{"role": "assistant", "tool_calls": [{"name": "f"}]}, {"role": "tool", "content": ""},
+             {"role": "tool", "content": ""}])",
+         "messages[2], of the tool");
   expect(R"([{"role": "assistant", "tool_calls": {}}])", "expected a list of calls");
   expect(R"([{"role": "assistant", "tool_calls": [{"name": "f", "arguments": "[1]"}]}])", "tool_calls[0].arguments");
   expect(R"([{"role": "assistant", "tool_calls": [{"name": "f", "arguments": 1}]}])", "expected a JSON object");
