@@ -24,17 +24,19 @@ struct ConstraintField {
   ConstraintKind kind;
 };
 
-constexpr std::array own_fields{
-    ConstraintField{"grammar", ConstraintKind::grammar}, ConstraintField{"guided_json", ConstraintKind::schema},
-    ConstraintField{"guided_regex", ConstraintKind::pattern}, ConstraintField{"guided_choice", ConstraintKind::choice},
-    ConstraintField{"guided_grammar", ConstraintKind::grammar}};
+// SGLang's come first, of which llama.cpp has json_schema, too.
+constexpr std::array own_fields{ConstraintField{"json_schema", ConstraintKind::schema},
+                                ConstraintField{"regex", ConstraintKind::pattern},
+                                ConstraintField{"ebnf", ConstraintKind::grammar},
+                                ConstraintField{"grammar", ConstraintKind::grammar},
+                                ConstraintField{"guided_json", ConstraintKind::schema},
+                                ConstraintField{"guided_regex", ConstraintKind::pattern},
+                                ConstraintField{"guided_choice", ConstraintKind::choice},
+                                ConstraintField{"guided_grammar", ConstraintKind::grammar}};
 constexpr std::array fields_of_outputs{
     ConstraintField{"json", ConstraintKind::schema}, ConstraintField{"json_object", ConstraintKind::any_object},
     ConstraintField{"regex", ConstraintKind::pattern}, ConstraintField{"choice", ConstraintKind::choice},
     ConstraintField{"grammar", ConstraintKind::grammar}};
-constexpr std::array sglang_fields{ConstraintField{"json_schema", ConstraintKind::schema},
-                                   ConstraintField{"regex", ConstraintKind::pattern},
-                                   ConstraintField{"ebnf", ConstraintKind::grammar}};
 // Of a type of response_format: OpenAI's own field, llama.cpp's `schema` and TGI's `value`.
 constexpr std::array fields_of_objects{ConstraintField{"schema", ConstraintKind::schema},
                                        ConstraintField{"value", ConstraintKind::schema}};
@@ -164,7 +166,7 @@ std::vector<std::string> constraint_fields() {
 
 TextConstraint read_sglang_constraint(const BodyFields& parameters) {
   TextConstraint constraint;
-  read_fields(parameters, sglang_fields, constraint);
+  read_fields(parameters, std::span(own_fields).first(3), constraint);
   return constraint;
 }
 

@@ -65,7 +65,7 @@ void read_effort(const BodyFields& fields, const char* name, Request& request) {
   request.think = *effort != "none";
 }
 
-// The objects of OpenRouter, and of Anthropic and DeepSeek. A thought is as long as the model makes it.
+// The objects of OpenRouter, and of Anthropic, DeepSeek and Volcengine. A thought is as long as the model makes it.
 void read_thinking_objects(const BodyFields& body, Request& request) {
   if (const ChatJson* const reasoning = body.object("reasoning")) {
     const BodyFields fields(*reasoning, "reasoning");
@@ -78,8 +78,8 @@ void read_thinking_objects(const BodyFields& body, Request& request) {
   if (const ChatJson* const thinking = body.object("thinking")) {
     const BodyFields fields(*thinking, "thinking");
     const std::string type = fields.required_text("type");
-    if (type != "enabled" && type != "disabled") fields.fail("type", "enabled or disabled");
-    request.think = type == "enabled";
+    if (type != "enabled" && type != "disabled" && type != "auto") fields.fail("type", "enabled, disabled or auto");
+    if (type != "auto") request.think = type == "enabled";
     fields.take_hints({"budget_tokens"}, request.hints);
     fields.reject_the_rest();
   }
@@ -101,10 +101,27 @@ void read_thinking(const BodyFields& body, Request& request) {
   fields.reject_the_rest();
 }
 
+// Takes the mark of a last answer that is to be continued from the messages, and returns whether there is one: `prefix`
+// of DeepSeek and Mistral, `partial` of Qwen and Kimi.
+bool take_prefix_mark(ChatJson& messages) {
+  bool is_prefix = false;
+  for (const char* const name : {"prefix", "partial"}) {
+    ChatJson& last = messages.back();
+    const auto mark = last.is_object() ? last.find(name) : last.end();
+    if (mark == last.end() || mark->is_null()) continue;
+    if (!mark->is_boolean()) {
+      throw RequestError(fmt::format("messages: {} is {}, expected true or false", name, kind_of(*mark)), "messages");
+    }
+    is_prefix = is_prefix || mark->get<bool>();
+    last.erase(name);
+  }
+  return is_prefix;
+}
+
 // continue_final_message and add_generation_prompt, as vLLM has them. Servers differ in what follows an answer that is
 // last if a body has neither: the rest of it, or another one.
-void read_continuation(const BodyFields& body, Request& request, bool only_prompt) {
-  request.continues = body.flag("continue_final_message").value_or(false);
+void read_continuation(const BodyFields& body, Request& request, bool is_prefix, bool only_prompt) {
+  request.continues = body.flag("continue_final_message").value_or(is_prefix);
   const auto prompts_answer = body.flag("add_generation_prompt");
   const bool new_answer = prompts_answer.value_or(!request.continues);
   request.starts_answer = new_answer || request.continues || !only_prompt;
@@ -140,14 +157,15 @@ void read_template(const BodyFields& body, Request& request, const RequestDefaul
 }
 
 void read_chat(const BodyFields& body, Request& request, const RequestDefaults& defaults) {
-  const ChatJson* const messages = body.find("messages");
-  if (!messages)
+  ChatJson messages = body.get("messages");
+  if (messages.is_null())
     throw RequestError("messages is missing, expected a list of messages", "messages", "missing_required_parameter");
-  if (!messages->is_array()) body.fail("messages", "a list of messages");
-  if (messages->empty()) throw RequestError("messages is empty, expected at least one message", "messages");
-  request.messages = about("messages", [&] { return parse_conversation(json_line(*messages), "messages").messages; });
-  take_message_hints(*messages, request.hints);
-  read_continuation(body, request, defaults.only_prompt);
+  if (!messages.is_array()) body.fail("messages", "a list of messages");
+  if (messages.empty()) throw RequestError("messages is empty, expected at least one message", "messages");
+  const bool is_prefix = take_prefix_mark(messages);
+  request.messages = about("messages", [&] { return parse_conversation(json_line(messages), "messages").messages; });
+  take_message_hints(messages, request.hints);
+  read_continuation(body, request, is_prefix, defaults.only_prompt);
   const ChatJson* const functions = body.find("functions");
   request.function_call = functions && *functions != ChatJson::array();  // of programs that have none the list is empty
   ToolChoice choice = request.function_call ? read_functions(body) : read_tools(body);
@@ -226,6 +244,11 @@ void read_counts(const BodyFields& body, Request& request, const RequestDefaults
     request.include_usage = fields.flag("include_usage").value_or(false);
     request.usage_of_each_chunk = fields.flag("continuous_usage_stats").value_or(false) && request.include_usage;
     fields.flag("include_obfuscation");  // padding against eavesdroppers, which clients ignore
+    fields.reject_the_rest();
+  }
+  if (const ChatJson* const usage = body.object("usage")) {  // as OpenRouter has it
+    const BodyFields fields(*usage, "usage");
+    request.include_usage = (fields.flag("include").value_or(false) && request.stream) || request.include_usage;
     fields.reject_the_rest();
   }
   for (const auto& [name, is_given] : {std::pair{"return_tokens_as_token_ids", request.tokens_as_ids},
@@ -309,12 +332,15 @@ void require_no_other_sampling(const BodyFields& body, Dialect dialect) {
     body.require(name, off);
   }
   body.require("length_penalty", 1);
-  for (const char* const name : {"use_beam_search", "include_stop_str_in_output", "early_stopping"}) {
+  for (const char* const name : {"use_beam_search", "include_stop_str_in_output", "early_stopping", "enable_search"}) {
     body.require(name, false);
   }
-  if (dialect != Dialect::sglang) body.require("skip_special_tokens", true);
+  if (dialect != Dialect::sglang) {
+    body.require("skip_special_tokens", true);
+    body.require("no_stop_trim", false);
+  }
   for (const char* const name :
-       {"detokenize", "penalize_newline", "include_reasoning", "separate_reasoning", "stream_reasoning"}) {
+       {"detokenize", "penalize_newline", "include_reasoning", "separate_reasoning", "stream_reasoning", "do_sample"}) {
     body.require(name, true);
   }
   for (const char* const name : {"bad_words", "documents", "logits_processors"}) body.require(name, ChatJson::array());

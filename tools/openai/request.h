@@ -104,6 +104,12 @@ inline constexpr auto hint_fields = {"verbosity",
                                      "dynatemp_exponent",
                                      "xtc_threshold",
                                      "ttl",
+                                     "tool_stream",
+                                     "provider",
+                                     "models",
+                                     "route",
+                                     "transforms",
+                                     "session_id",
                                      "reasoning_format"};
 
 // These read fields of any API into a request, and throw RequestError.

@@ -174,12 +174,54 @@ TEST(Request, ThinkingHasTheNamesOfEveryServer) {
         {R"({"reasoning": {"enabled": false, "exclude": false}})", false},
         {R"({"thinking": {"type": "enabled"}})", true},
         {R"({"thinking": {"type": "disabled"}})", false},
+        {R"({"enable_thinking": false, "thinking": {"type": "auto"}})", false},
         {R"({"reasoning": {"effort": "none"}})", false}}) {
     RequestJson body{{"messages", {{{"role", "user"}, {"content", "a"}}}}, {"ttl", 60}, {"reasoning_format", "auto"}};
     body.update(RequestJson::parse(fields));
     const Request request = read_request(body, true, defaults());
     EXPECT_EQ(request.think, thinks) << fields;
     EXPECT_EQ(request.hints, (std::vector<std::string>{"ttl", "reasoning_format"}));
+  }
+}
+
+TEST(Request, APrefixThatIsTheLastMessageIsContinued) {
+  const auto read = [](const RequestJson& mark) {
+    RequestJson last{{"role", "assistant"}, {"content", "b"}};
+    last.update(mark);
+    return read_request({{"messages", {{{"role", "user"}, {"content", "a"}}, last}}}, true, defaults());
+  };
+  for (const char* const name : {"prefix", "partial"}) {
+    EXPECT_TRUE(read({{name, true}}).continues);
+    EXPECT_THROW(read({{name, false}}), RequestError);
+    EXPECT_THROW(read({{name, 1}}), RequestError);
+  }
+  EXPECT_THROW(read({{"other", true}}), RequestError);
+  EXPECT_TRUE(read({{"prefix", true}, {"partial", nullptr}}).continues);
+  const RequestJson question{{"role", "user"}, {"content", "a"}, {"prefix", true}};
+  EXPECT_THROW(read_request({{"messages", {question}}}, true, defaults()), RequestError);
+  EXPECT_THROW(read_request({{"messages", {1}}}, true, defaults()), RequestError);
+}
+
+TEST(Request, OpenRoutersUsageIsPartOfAStream) {
+  RequestJson body{{"messages", {{{"role", "user"}, {"content", "a"}}}}, {"usage", {{"include", true}}}};
+  EXPECT_FALSE(read_request(body, true, defaults()).include_usage);
+  body["stream"] = true;
+  EXPECT_TRUE(read_request(body, true, defaults()).include_usage);
+  body["usage"]["include"] = false;
+  EXPECT_FALSE(read_request(body, true, defaults()).include_usage);
+}
+
+TEST(Request, TheConstraintsOfSglangAreThoseOfEveryText) {
+  for (const bool is_chat : {true, false}) {
+    for (const char* const constraint :
+         {R"({"json_schema": "{\"type\": \"integer\"}"})", R"({"regex": "[0-9]"})", R"({"ebnf": "root ::= [0-9]"})"}) {
+      RequestJson body{{"prompt", "a"}};
+      if (is_chat) body = {{"messages", {{{"role", "user"}, {"content", "a"}}}}};
+      body.update(RequestJson::parse(constraint));
+      EXPECT_TRUE(read_request(body, is_chat, defaults()).grammar) << constraint;
+      body["guided_regex"] = "a";
+      EXPECT_THROW(read_request(body, is_chat, defaults()), RequestError) << constraint;
+    }
   }
 }
 
@@ -196,6 +238,9 @@ TEST(Request, FieldsOfOtherServersAreTakenIfTheyAreOff) {
     RequestJson off{{"bad_words", RequestJson::array()},
                     {"logits_processors", RequestJson::array()},
                     {"include_reasoning", true},
+                    {"do_sample", true},
+                    {"enable_search", false},
+                    {"no_stop_trim", false},
                     {"add_special_tokens", !is_chat},
                     {"echo", false},
                     {"logprobs", false},
@@ -207,6 +252,9 @@ TEST(Request, FieldsOfOtherServersAreTakenIfTheyAreOff) {
     EXPECT_NO_THROW(read_request(off, is_chat, defaults()));
     for (const auto& [name, on] : {std::pair<const char*, RequestJson>{"bad_words", {"a"}},
                                    {"include_reasoning", false},
+                                   {"do_sample", false},
+                                   {"enable_search", true},
+                                   {"no_stop_trim", true},
                                    {"add_special_tokens", is_chat}}) {
       RequestJson body = prompt;
       body[name] = on;
