@@ -221,6 +221,10 @@ TEST_F(ApiTest, RoutesOfOpenAiAreAlsoThereWithoutV1) {
   EXPECT_EQ(post_and_wait("/chat/completions", {{"messages", {from_user}}, {"seed", 3}})->json()["choices"],
             post_and_wait("/v1/chat/completions", {{"messages", {from_user}}, {"seed", 3}})->json()["choices"]);
   EXPECT_EQ(get("/models")->json(), get("/v1/models")->json());
+  EXPECT_EQ(get("/health")->json(), get("/v1/health")->json());
+  EXPECT_EQ(post_and_wait("/tokenize", {{"prompt", "a"}})->json(),
+            post_and_wait("/v1/tokenize", {{"prompt", "a"}})->json());
+  EXPECT_EQ(post_and_wait("/v1/detokenize", {{"tokens", {300, 301}}})->status(), 200);
   const std::string model = get("/v1/models")->json()["data"][0]["id"];
   EXPECT_EQ(get("/models/" + model)->json()["id"], model);
   EXPECT_NE(get("/images/generations")->body().find("not images"), std::string::npos);
@@ -2976,6 +2980,9 @@ TEST_F(ApiTest, SaysWhyItHasNoRouteForWhatTheModelCannotDo) {
                                  "/v1/classify",
                                  "/v1/responses/compact",
                                  "/v1/conversations",
+                                 "/v1/videos",
+                                 "/v1/evals",
+                                 "/v1/containers",
                                  "/api/embed",
                                  "/api/pull",
                                  "/completion",
