@@ -32,6 +32,7 @@ SCHEMA = {'type': 'object', 'properties': {'n': {'type': 'integer', 'minimum': 1
 FORMAT = {'type': 'json_schema', 'json_schema': {'name': 'number', 'schema': SCHEMA, 'strict': True}}
 STRICT_TOOLS = [{'type': 'function', 'function': {**TOOLS[0]['function'], 'strict': True}}]
 BY_NAME = {'type': 'function', 'function': {'name': 'weather'}}
+FUNCTIONS = [TOOLS[0]['function']]
 CALL = {'role': 'assistant', 'content': None, 'tool_calls': [
     {'id': 'call_1', 'type': 'function', 'function': {'name': 'weather', 'arguments': '{"city": "北京"}'}}]}
 RESULT = {'role': 'tool', 'tool_call_id': 'call_1', 'content': [{'type': 'text', 'text': '晴'}]}
@@ -58,6 +59,12 @@ CHATS = [
     {'tools': TOOLS, 'tool_choice': BY_NAME, 'logprobs': True, 'top_logprobs': 1, 'max_tokens': 80},
     {'tools': TOOLS, 'tool_choice': BY_NAME, 'max_tokens': 3},
     {'tools': STRICT_TOOLS},
+    {'functions': FUNCTIONS},
+    {'functions': FUNCTIONS, 'function_call': 'none'},
+    {'functions': FUNCTIONS, 'function_call': {'name': 'weather'}, 'max_tokens': 80, 'logprobs': True},
+    {'functions': FUNCTIONS, 'function_call': {'name': 'weather'}, 'max_tokens': 3, 'n': 2},
+    {'messages': [*QUESTION, {'role': 'assistant', 'content': None, 'function_call': CALL['tool_calls'][0]['function']},
+                  {'role': 'function', 'name': 'weather', 'content': '晴'}], 'functions': FUNCTIONS},
     {'messages': [{'role': 'system', 'content': [{'type': 'text', 'text': '你是诗人'}]}, *QUESTION, CALL, RESULT], 'tools': TOOLS},
     {'messages': [{'role': 'developer', 'content': '你是诗人'}, {'role': 'user', 'content': '江', 'name': 'a'}]},
     {'reasoning_effort': 'none'},
