@@ -3,8 +3,6 @@
 #include <algorithm>
 #include <cstdint>
 #include <cstring>
-#include <type_traits>
-#include <utility>
 
 #include "weights/tensor/stored_numbers.h"
 

@@ -6,8 +6,6 @@
 #include <cstddef>
 #include <map>
 #include <optional>
-#include <string>
-#include <string_view>
 #include <utility>
 #include <vector>
 

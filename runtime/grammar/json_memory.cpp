@@ -4,7 +4,6 @@
 
 #include <cmath>
 #include <nlohmann/json.hpp>
-#include <utility>
 
 #include "runtime/grammar/work.h"
 #include "weights/base/error.h"

@@ -3,12 +3,9 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <array>
 #include <bit>
 #include <functional>
 #include <iterator>
-#include <tuple>
-#include <utility>
 
 #include "runtime/grammar/work.h"
 #include "weights/base/error.h"

@@ -4,18 +4,13 @@
 
 #include <algorithm>
 #include <array>
-#include <cstddef>
-#include <map>
 #include <memory>
 #include <mutex>
 #include <nlohmann/json.hpp>
-#include <string>
-#include <string_view>
 #include <tuple>
 #include <unordered_map>
 #include <utility>
 
-#include "runtime/grammar/grammar.h"
 #include "runtime/grammar/work.h"
 #include "runtime/json_schema/json_texts.h"
 #include "runtime/json_schema/place_sets.h"

@@ -9,7 +9,6 @@
 #include <numeric>
 #include <set>
 #include <utility>
-#include <vector>
 
 #include "runtime/grammar/work.h"
 #include "runtime/json_schema/pattern.h"

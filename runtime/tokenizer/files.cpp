@@ -3,8 +3,6 @@
 #include <fmt/core.h>
 
 #include <nlohmann/json.hpp>
-#include <optional>
-#include <string_view>
 
 #include "runtime/text/utf8.h"
 #include "runtime/tokenizer/tokenizer_gguf.h"

@@ -6,7 +6,6 @@
 #include <array>
 #include <bit>
 #include <chrono>
-#include <cstddef>
 #include <cstring>
 
 #include "runtime/text/utf8.h"

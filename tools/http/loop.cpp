@@ -6,7 +6,6 @@
 
 #include <boost/asio/post.hpp>
 #include <cerrno>
-#include <chrono>
 #include <cstring>
 #include <utility>
 

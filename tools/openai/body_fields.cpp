@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <array>
 #include <cmath>
-#include <cstdint>
 #include <nlohmann/json.hpp>
 
 #include "runtime/grammar/gbnf.h"

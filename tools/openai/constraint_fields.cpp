@@ -9,7 +9,6 @@
 #include <span>
 #include <string_view>
 #include <utility>
-#include <vector>
 
 #include "tools/openai/request_error.h"
 

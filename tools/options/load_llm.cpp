@@ -1,7 +1,6 @@
 #include "tools/options/load_llm.h"
 
 #include <algorithm>
-#include <functional>
 #include <future>
 #include <system_error>
 #include <thread>

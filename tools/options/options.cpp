@@ -13,7 +13,6 @@
 #include <iostream>
 #include <span>
 #include <system_error>
-#include <vector>
 
 #include "runtime/llm/llm.h"
 #include "runtime/text/utf8.h"

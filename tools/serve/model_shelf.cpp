@@ -7,7 +7,6 @@
 #include <chrono>
 #include <filesystem>
 #include <iterator>
-#include <string_view>
 #include <system_error>
 
 #include "tools/openai/request_error.h"

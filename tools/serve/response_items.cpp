@@ -3,9 +3,6 @@
 #include <fmt/core.h>
 
 #include <algorithm>
-#include <optional>
-#include <utility>
-#include <vector>
 
 #include "tools/openai/answer_body.h"
 #include "tools/openai/body_fields.h"

@@ -8,7 +8,6 @@
 #include <ctime>
 #include <utility>
 
-#include "tools/terminal/terminal.h"
 #include "weights/base/parallel.h"
 
 namespace minimind {

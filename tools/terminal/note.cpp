@@ -9,8 +9,6 @@
 #include <cstddef>
 #include <cstdio>
 #include <mutex>
-#include <string_view>
-#include <utility>
 
 namespace minimind {
 namespace {

@@ -4,7 +4,6 @@
 
 #include <cerrno>
 #include <cstring>
-#include <utility>
 
 #include "tools/terminal/interrupt.h"
 #include "tools/terminal/language.h"

@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <cstdlib>
 #include <iterator>
-#include <type_traits>
 
 #include "weights/base/error.h"
 #include "weights/base/text.h"

@@ -13,7 +13,6 @@
 #include <utility>
 
 #include "weights/base/error.h"
-#include "weights/io/part_files.h"
 #include "weights/io/path.h"
 
 namespace minimind {
