@@ -1,11 +1,9 @@
 #pragma once
 
 #include <cstddef>
-#include <cstdint>
 #include <optional>
 #include <span>
 #include <string>
-#include <vector>
 
 #include "runtime/api/minimind.h"
 #include "runtime/chat/chat_template.h"

@@ -6,7 +6,6 @@
 #include <cstddef>
 #include <cstring>
 #include <span>
-#include <string>
 #include <string_view>
 
 #include "runtime/api/failures.h"

@@ -1,7 +1,6 @@
 #include "tools/commands/fold_tensors.h"
 
 #include <map>
-#include <optional>
 #include <set>
 #include <string_view>
 #include <tuple>

@@ -6,7 +6,6 @@
 #include <atomic>
 #include <chrono>
 #include <nlohmann/json.hpp>
-#include <optional>
 #include <random>
 #include <utility>
 
