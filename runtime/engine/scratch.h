@@ -6,7 +6,6 @@
 
 #include "runtime/engine/matrix.h"
 #include "runtime/engine/model.h"
-#include "runtime/engine/thread_team.h"
 #include "runtime/kernels/kernels.h"
 
 namespace minimind {

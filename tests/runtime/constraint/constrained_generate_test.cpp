@@ -15,7 +15,6 @@
 #include "runtime/tokenizer/tokenizer.h"
 #include "tests/runtime/constraint/random_schema.h"
 #include "tests/support/cases.h"
-#include "tests/support/temporary_file.h"
 #include "weights/checkpoint/open_checkpoint.h"
 
 namespace minimind {

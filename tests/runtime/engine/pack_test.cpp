@@ -15,7 +15,6 @@
 #include "tests/support/random_blocks.h"
 #include "tests/support/stored.h"
 #include "tests/support/temporary_file.h"
-#include "weights/base/error.h"
 #include "weights/tensor/block_formats.h"
 #include "weights/tensor/stored_numbers.h"
 

@@ -12,7 +12,6 @@
 #include "runtime/grammar/grammar.h"
 #include "runtime/grammar/state.h"
 #include "tests/support/temporary_file.h"
-#include "weights/base/error.h"
 
 namespace minimind {
 namespace {

@@ -11,7 +11,6 @@
 
 #include "runtime/tokenizer/files.h"
 #include "runtime/tokenizer/tokenizer.h"
-#include "runtime/tokenizer/tokenizer_json.h"
 #include "runtime/tokenizer/vocabulary.h"
 #include "tests/support/cases.h"
 #include "tests/support/facts.h"

@@ -11,7 +11,6 @@
 #include <vector>
 
 #include "tests/support/temporary_folder.h"
-#include "weights/base/error.h"
 
 namespace minimind {
 namespace {

@@ -3,7 +3,6 @@
 #include <gtest/gtest.h>
 
 #include "tests/support/temporary_file.h"
-#include "weights/base/error.h"
 
 namespace minimind {
 namespace {

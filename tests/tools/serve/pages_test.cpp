@@ -36,7 +36,6 @@
 #include "tools/options/help.h"
 #include "tools/serve/api.h"
 #include "tools/serve/inside.h"
-#include "tools/serve/rollout.h"
 #include "tools/terminal/language.h"
 #include "weights/tensor/dtype.h"
 #include "weights/tensor/weight_types.h"

@@ -10,7 +10,6 @@
 #include "tests/support/cpu_seconds.h"
 #include "tests/support/golden.h"
 #include "tests/support/temporary_folder.h"
-#include "weights/base/error.h"
 #include "weights/checkpoint/open_checkpoint.h"
 #include "weights/checkpoint/weights_hash.h"
 

@@ -8,7 +8,6 @@
 
 #include "tests/support/stored.h"
 #include "tests/support/temporary_file.h"
-#include "weights/base/error.h"
 #include "weights/gguf/reader.h"
 #include "weights/gguf/writer.h"
 

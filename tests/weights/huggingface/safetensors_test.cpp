@@ -14,7 +14,6 @@
 #include "tests/support/stored.h"
 #include "tests/support/temporary_file.h"
 #include "tests/support/written_file.h"
-#include "weights/base/error.h"
 
 namespace minimind {
 namespace {

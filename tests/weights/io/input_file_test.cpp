@@ -16,7 +16,6 @@
 
 #include "tests/support/temporary_file.h"
 #include "tests/support/temporary_folder.h"
-#include "weights/base/error.h"
 #include "weights/io/mistaken_path.h"
 #include "weights/io/path.h"
 

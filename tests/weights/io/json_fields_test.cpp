@@ -10,7 +10,6 @@
 #include "tests/support/cases.h"
 #include "tests/support/peak_memory.h"
 #include "tests/support/temporary_file.h"
-#include "weights/base/error.h"
 
 namespace minimind {
 namespace {

@@ -8,7 +8,6 @@
 
 #include "tests/support/pickle_writer.h"
 #include "tests/support/temporary_file.h"
-#include "weights/base/error.h"
 
 namespace minimind {
 namespace {
