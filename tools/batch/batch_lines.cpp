@@ -6,7 +6,6 @@
 #include <utility>
 
 #include "runtime/chat/chat_json.h"
-#include "runtime/text/utf8.h"
 #include "tools/openai/body_fields.h"
 #include "weights/base/error.h"
 #include "weights/base/text.h"
@@ -14,19 +13,6 @@
 
 namespace minimind {
 namespace {
-
-ChatJson parse_line(std::string_view line) {
-  if (const auto at = first_not_utf8(line)) {
-    throw RequestError(fmt::format("the line is not UTF-8 at byte {}", *at), "", "invalid_json");
-  }
-  try {
-    ChatJson object = parse_chat_json(line, "the line");
-    if (object.is_object()) return object;
-  } catch (const Error& error) {
-    throw RequestError(error.what(), "", "invalid_json");
-  }
-  throw RequestError("the line is not a JSON object", "", "invalid_json");
-}
 
 // Whether OpenAI's batch line is a chat. A body alone is one if it has messages.
 bool is_chat(const ChatJson& line) {
@@ -67,7 +53,7 @@ std::optional<std::string> custom_id_of(std::string_view line) {
 }
 
 ParsedLine parse_request(std::string_view line, const RequestDefaults& defaults) {
-  const ChatJson object = parse_line(line);
+  const ChatJson object = parse_body(line, "the line");
   std::optional<std::string> custom_id = BodyFields(object).text("custom_id");
   return about("", [&]() -> ParsedLine { return {read_line(object, defaults), std::move(custom_id)}; });
 }

@@ -38,20 +38,20 @@ constexpr std::size_t most_brief_symbols = 5'000;
 
 }  // namespace
 
-ChatJson parse_body(std::string_view text) {
+ChatJson parse_body(std::string_view text, const std::string& source) {
   if (const auto at = first_not_utf8(text)) {
-    throw RequestError(fmt::format("the body is not UTF-8 at byte {}", *at), "", "invalid_json");
+    throw RequestError(fmt::format("{} is not UTF-8 at byte {}", source, *at), "", "invalid_json");
   }
   ChatJson body;
   try {
-    body = parse_chat_json(text, "the body");
+    body = parse_chat_json(text, source);
   } catch (const LargeInteger& error) {
     throw RequestError(error.what(), error.field());
   } catch (const Error& error) {
     throw RequestError(error.what(), "", "invalid_json");
   }
   if (!body.is_object()) {
-    throw RequestError(fmt::format("the body is {}, expected a JSON object", kind_of(body)), "", "invalid_json");
+    throw RequestError(fmt::format("{} is {}, expected a JSON object", source, kind_of(body)), "", "invalid_json");
   }
   return body;
 }

@@ -61,8 +61,8 @@ class BodyFields : public ChatFields {
                    GenerationParameters& parameters) const;
 };
 
-// Reads the text of a body. Throws RequestError if it is not UTF-8, or no JSON object.
-ChatJson parse_body(std::string_view text);
+// Reads the text of a body, or of another `source`. Throws RequestError if it is not UTF-8, or no JSON object.
+ChatJson parse_body(std::string_view text, const std::string& source = "the body");
 
 // Returns a field that is a string; empty for any other, also of what is not an object.
 std::string text_or_empty(const ChatJson& object, const char* name);

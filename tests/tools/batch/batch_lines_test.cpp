@@ -29,7 +29,7 @@ TEST(BatchLine, IsOpenAIsLineOrABodyAlone) {
 TEST(BatchLine, NamesWhatIsWrong) {
   const std::pair<std::string, std::string> cases[] = {
       {"\xff", "the line is not UTF-8 at byte 0"},
-      {"[1]", "the line is not a JSON object"},
+      {"[1]", "the line is a list, expected a JSON object"},
       {"{", "the line"},
       {R"({"method": "POST", "url": "/v1/chat/completions", "body": 1})", "body is not an object"},
       {R"({"method": "GET", "url": "/v1/chat/completions", )" + chat + "}", "method is not \"POST\""},
