@@ -283,7 +283,7 @@ void read_hints(const BodyFields& body, Request& request) {
 
 void accept_harmless(const BodyFields& body, const RequestDefaults& defaults) {
   for (const char* const name :
-       {"user", "service_tier", "safety_identifier", "prompt_cache_key", "prompt_cache_retention"}) {
+       {"user", "user_id", "service_tier", "safety_identifier", "prompt_cache_key", "prompt_cache_retention"}) {
     body.text(name);
   }
   body.flag("store");

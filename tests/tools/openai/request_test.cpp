@@ -239,6 +239,7 @@ TEST(Request, FieldsOfOtherServersAreTakenIfTheyAreOff) {
                     {"logits_processors", RequestJson::array()},
                     {"include_reasoning", true},
                     {"do_sample", true},
+                    {"user_id", "u"},
                     {"enable_search", false},
                     {"no_stop_trim", false},
                     {"add_special_tokens", !is_chat},
