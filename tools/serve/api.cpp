@@ -190,9 +190,13 @@ std::string Api::route_name(const std::string& path) {
 }
 
 // Returns the route of a path, whose name the path becomes, or the end of routes(). Clients are given the address with
-// or without /v1, and some end every path with a slash.
+// or without /v1, and some end every path with a slash. Those of Groq and Llama Stack put OpenAI's routes after
+// /openai.
 Api::Routes::const_iterator Api::find_route(std::string& path) {
-  const std::string bare = path.size() > 1 && path.ends_with('/') ? path.substr(0, path.size() - 1) : path;
+  std::string bare = path.size() > 1 && path.ends_with('/') ? path.substr(0, path.size() - 1) : path;
+  for (const std::string before : {"/v1/openai", "/openai"}) {
+    if (bare.starts_with(before + "/v1/")) bare.erase(0, before.size());
+  }
   for (const std::string& full : {bare, "/v1" + bare}) {
     const auto found = routes().find(route_name(full));
     if (found == routes().end()) continue;

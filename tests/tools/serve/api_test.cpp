@@ -228,6 +228,10 @@ TEST_F(ApiTest, RoutesOfOpenAiAreAlsoThereWithoutV1) {
   const std::string model = get("/v1/models")->json()["data"][0]["id"];
   EXPECT_EQ(get("/models/" + model)->json()["id"], model);
   EXPECT_NE(get("/images/generations")->body().find("not images"), std::string::npos);
+  for (const char* const before : {"/openai", "/v1/openai"}) {
+    EXPECT_EQ(get(before + std::string("/v1/models"))->json(), get("/v1/models")->json());
+    EXPECT_EQ(get(before + std::string("/models"))->status(), 404);
+  }
   EXPECT_EQ(get("/v1/v1/models")->status(), 404);
   EXPECT_EQ(get("/chat")->status(), 404);
 }
