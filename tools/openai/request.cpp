@@ -242,7 +242,9 @@ void read_counts(const BodyFields& body, Request& request, const RequestDefaults
   if (options) {
     BodyFields fields(*options, "stream_options");
     request.include_usage = fields.flag("include_usage").value_or(false);
-    request.usage_of_each_chunk = fields.flag("continuous_usage_stats").value_or(false) && request.include_usage;
+    for (const char* const name : {"continuous_usage_stats", "chunk_include_usage"}) {  // vLLM's and Volcengine's
+      if (fields.flag(name).value_or(false)) request.usage_of_each_chunk = request.include_usage;
+    }
     fields.flag("include_obfuscation");  // padding against eavesdroppers, which clients ignore
     fields.reject_the_rest();
   }
@@ -343,7 +345,8 @@ void require_no_other_sampling(const BodyFields& body, Dialect dialect) {
        {"detokenize", "penalize_newline", "include_reasoning", "separate_reasoning", "stream_reasoning", "do_sample"}) {
     body.require(name, true);
   }
-  for (const char* const name : {"bad_words", "documents", "logits_processors"}) body.require(name, ChatJson::array());
+  for (const char* const name : {"bad_words", "documents", "logits_processors", "plugins"})
+    body.require(name, ChatJson::array());
   body.flag("spaces_between_special_tokens");  // there are none in a text
 }
 

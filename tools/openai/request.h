@@ -130,8 +130,9 @@ void require_no_other_sampling(const BodyFields& body, Dialect dialect);
 // dry_sequence_breakers, the fields of read_constraint(), ignore_eos, stop_token_ids, min_tokens, prompt_logprobs,
 // return_token_ids, return_tokens_as_token_ids, plain_content, chat_template, open_thinking and enable_thinking, also
 // in chat_template_kwargs, which may have thinking and reasoning_effort, too; reasoning.effort and reasoning.enabled;
-// and thinking.type. Fields that change nothing, such as `user`, `store` and `metadata`, are accepted. Throws
-// RequestError for anything else and for values of another type or out of range, naming the field.
+// thinking.type; usage.include; and prefix or partial of a last message, which is continue_final_message. Fields that
+// change nothing, such as `user`, `store` and `metadata`, are accepted. Throws RequestError for anything else and for
+// values of another type or out of range, naming the field.
 Request read_request(const ChatJson& body, bool chat, const RequestDefaults& defaults);
 
 }  // namespace minimind

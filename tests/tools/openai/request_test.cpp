@@ -202,11 +202,17 @@ TEST(Request, APrefixThatIsTheLastMessageIsContinued) {
   EXPECT_THROW(read_request({{"messages", {1}}}, true, defaults()), RequestError);
 }
 
-TEST(Request, OpenRoutersUsageIsPartOfAStream) {
+TEST(Request, UsageIsPartOfAStreamByTheFieldsOfOtherServersToo) {
   RequestJson body{{"messages", {{{"role", "user"}, {"content", "a"}}}}, {"usage", {{"include", true}}}};
   EXPECT_FALSE(read_request(body, true, defaults()).include_usage);
   body["stream"] = true;
   EXPECT_TRUE(read_request(body, true, defaults()).include_usage);
+  EXPECT_FALSE(read_request(body, true, defaults()).usage_of_each_chunk);
+  for (const char* const name : {"continuous_usage_stats", "chunk_include_usage"}) {
+    body["stream_options"] = {{"include_usage", true}, {name, true}};
+    EXPECT_TRUE(read_request(body, true, defaults()).usage_of_each_chunk) << name;
+  }
+  body.erase("stream_options");
   body["usage"]["include"] = false;
   EXPECT_FALSE(read_request(body, true, defaults()).include_usage);
 }
@@ -237,6 +243,7 @@ TEST(Request, FieldsOfOtherServersAreTakenIfTheyAreOff) {
   for (const bool is_chat : {true, false}) {
     RequestJson off{{"bad_words", RequestJson::array()},
                     {"logits_processors", RequestJson::array()},
+                    {"plugins", RequestJson::array()},
                     {"include_reasoning", true},
                     {"do_sample", true},
                     {"user_id", "u"},
