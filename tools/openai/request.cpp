@@ -101,40 +101,41 @@ void read_thinking(const BodyFields& body, Request& request) {
   fields.reject_the_rest();
 }
 
-// Takes the mark of a last answer that is to be continued from the messages, and returns whether there is one: `prefix`
-// of DeepSeek and Mistral, `partial` of Qwen and Kimi.
-bool take_prefix_mark(ChatJson& messages) {
-  bool is_prefix = false;
-  for (const char* const name : {"prefix", "partial"}) {
-    ChatJson& last = messages.back();
-    const auto mark = last.is_object() ? last.find(name) : last.end();
-    if (mark == last.end() || mark->is_null()) continue;
-    if (!mark->is_boolean()) {
-      throw RequestError(fmt::format("messages: {} is {}, expected true or false", name, kind_of(*mark)), "messages");
+// Takes the marks of answers from the messages: `prefix` of DeepSeek and Mistral, `partial` of Qwen and Kimi. Returns
+// the field that says that the last message is to be continued; empty if none does. Mistral's client marks all answers.
+std::string take_prefix_marks(ChatJson& messages) {
+  std::string prefix;
+  for (std::size_t i = 0; i < messages.size(); ++i) {
+    for (const char* const name : {"prefix", "partial"}) {
+      ChatJson& message = messages[i];
+      if (!message.is_object() || !message.contains(name)) continue;
+      const BodyFields fields(message, fmt::format("messages[{}]", i));
+      const bool is_prefix = fields.flag(name).value_or(false);
+      if (is_prefix && i + 1 < messages.size()) fields.fail(name, "false, because only the last message is continued");
+      if (is_prefix) prefix = fields.name_of(name);
+      message.erase(name);
     }
-    is_prefix = is_prefix || mark->get<bool>();
-    last.erase(name);
   }
-  return is_prefix;
+  return prefix;
 }
 
-// continue_final_message and add_generation_prompt, as vLLM has them. Servers differ in what follows an answer that is
-// last if a body has neither: the rest of it, or another one.
-void read_continuation(const BodyFields& body, Request& request, bool is_prefix, bool only_prompt) {
-  request.continues = body.flag("continue_final_message").value_or(is_prefix);
+// continue_final_message and add_generation_prompt, as vLLM has them; `prefix` is a field in place of the first.
+// Servers differ in what follows an answer that is last if a body has none of them: the rest of it, or another one.
+void read_continuation(const BodyFields& body, Request& request, const std::string& prefix, bool only_prompt) {
+  const std::string mark = prefix.empty() ? "continue_final_message" : prefix;
+  request.continues = body.flag("continue_final_message").value_or(!prefix.empty());
+  if (!request.continues && !prefix.empty()) body.fail("continue_final_message", "true, as " + prefix);
   const auto prompts_answer = body.flag("add_generation_prompt");
   const bool new_answer = prompts_answer.value_or(!request.continues);
   request.starts_answer = new_answer || request.continues || !only_prompt;
   if (!request.starts_answer) return;
   if (new_answer == request.continues) {
-    const char* const param = request.continues ? "continue_final_message" : "add_generation_prompt";
-    throw RequestError("an answer is either new or continued: expected continue_final_message or add_generation_prompt",
-                       param);
+    throw RequestError(fmt::format("an answer is either new or continued: expected {} or add_generation_prompt", mark),
+                       request.continues ? mark : "add_generation_prompt");
   }
   const bool has_answer = request.messages.back().role == Role::assistant;
   if (request.continues && (!has_answer || !request.messages.back().tool_calls.empty())) {
-    throw RequestError("continue_final_message requires that messages ends with an answer without calls",
-                       "continue_final_message");
+    throw RequestError(mark + " requires that messages ends with an answer without calls", mark);
   }
   if (!request.continues && has_answer && !prompts_answer) {
     throw RequestError(
@@ -162,10 +163,10 @@ void read_chat(const BodyFields& body, Request& request, const RequestDefaults& 
     throw RequestError("messages is missing, expected a list of messages", "messages", "missing_required_parameter");
   if (!messages.is_array()) body.fail("messages", "a list of messages");
   if (messages.empty()) throw RequestError("messages is empty, expected at least one message", "messages");
-  const bool is_prefix = take_prefix_mark(messages);
+  const std::string prefix = take_prefix_marks(messages);
   request.messages = about("messages", [&] { return parse_conversation(json_line(messages), "messages").messages; });
   take_message_hints(messages, request.hints);
-  read_continuation(body, request, is_prefix, defaults.only_prompt);
+  read_continuation(body, request, prefix, defaults.only_prompt);
   const ChatJson* const functions = body.find("functions");
   request.function_call = functions && *functions != ChatJson::array();  // of programs that have none the list is empty
   ToolChoice choice = request.function_call ? read_functions(body) : read_tools(body);

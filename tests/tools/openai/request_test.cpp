@@ -197,8 +197,6 @@ TEST(Request, APrefixThatIsTheLastMessageIsContinued) {
   }
   EXPECT_THROW(read({{"other", true}}), RequestError);
   EXPECT_TRUE(read({{"prefix", true}, {"partial", nullptr}}).continues);
-  const RequestJson question{{"role", "user"}, {"content", "a"}, {"prefix", true}};
-  EXPECT_THROW(read_request({{"messages", {question}}}, true, defaults()), RequestError);
   EXPECT_THROW(read_request({{"messages", {1}}}, true, defaults()), RequestError);
 }
 
@@ -436,6 +434,27 @@ TEST(Request, OnlyAnAnswerWithoutCallsIsContinued) {
   body["messages"][1]["tool_calls"] =
       RequestJson::parse(R"([{"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}])");
   EXPECT_EQ(wrong_field(body), "continue_final_message");
+}
+
+TEST(Request, OnlyTheLastMessageIsAPrefix) {
+  const RequestJson question{{"role", "user"}, {"content", "a"}};
+  const RequestJson answer{{"role", "assistant"}, {"content", "b"}, {"prefix", false}};
+  RequestJson body{{"messages", {question, answer, question, answer}}};
+  body["messages"][3]["prefix"] = true;
+  EXPECT_TRUE(read_request(body, true, defaults()).continues);
+  body["continue_final_message"] = false;
+  EXPECT_EQ(wrong_field(body), "continue_final_message");
+  body["add_generation_prompt"] = true;
+  EXPECT_EQ(wrong_field(body), "continue_final_message");
+  body.erase("continue_final_message");
+  EXPECT_EQ(wrong_field(body), "messages[3].prefix");
+  body.erase("add_generation_prompt");
+  body["messages"][3]["role"] = "user";
+  EXPECT_EQ(wrong_field(body), "messages[3].prefix");
+  body["messages"][1]["prefix"] = true;
+  EXPECT_EQ(wrong_field(body), "messages[1].prefix");
+  body["messages"][1]["prefix"] = 1;
+  EXPECT_EQ(wrong_field(body), "messages[1].prefix");
 }
 
 TEST(Request, ABiasIsOfTheIdOfAToken) {
