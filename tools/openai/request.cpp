@@ -221,13 +221,35 @@ void read_completion(const BodyFields& body, Request& request, const RequestDefa
   require_no_suffix(body);
 }
 
+// What a stream has of its usage: also OpenRouter's usage.include, and of each chunk vLLM's continuous_usage_stats,
+// which needs the usage at the end, and Volcengine's chunk_include_usage, which does not.
+void read_usage(const BodyFields& body, Request& request) {
+  if (const ChatJson* const usage = body.object("usage")) {
+    const BodyFields fields(*usage, "usage");
+    request.include_usage = fields.flag("include").value_or(false) && request.stream;
+    fields.reject_the_rest();
+  }
+  const ChatJson* const options = body.object("stream_options");
+  if (!options) return;
+  if (!request.stream) {
+    throw RequestError("stream_options requires stream, but stream is not true", "stream_options");
+  }
+  const BodyFields fields(*options, "stream_options");
+  request.include_usage = fields.flag("include_usage").value_or(false) || request.include_usage;
+  const bool continuous = fields.flag("continuous_usage_stats").value_or(false);
+  request.usage_of_each_chunk =
+      fields.flag("chunk_include_usage").value_or(false) || (continuous && request.include_usage);
+  fields.flag("include_obfuscation");  // padding against eavesdroppers, which clients ignore
+  fields.reject_the_rest();
+}
+
 void read_counts(const BodyFields& body, Request& request, const RequestDefaults& defaults) {
   request.n = body.whole("n", 1, 128).value_or(1);
   request.best_of = request.n;
   if (!request.chat) request.best_of = body.whole("best_of", request.n, 128).value_or(request.n);
   if (defaults.one_prompt) {
     body.require("stream", false);
-    body.find("stream_options");
+    for (const char* const name : {"stream_options", "usage"}) body.find(name);
     return;
   }
   if (request.text_count() > most_texts_asked) {
@@ -236,24 +258,7 @@ void read_counts(const BodyFields& body, Request& request, const RequestDefaults
         "prompt");  // a chat has fewer
   }
   request.stream = body.flag("stream").value_or(false);
-  const ChatJson* const options = body.object("stream_options");
-  if (options && !request.stream) {
-    throw RequestError("stream_options requires stream, but stream is not true", "stream_options");
-  }
-  if (options) {
-    BodyFields fields(*options, "stream_options");
-    request.include_usage = fields.flag("include_usage").value_or(false);
-    for (const char* const name : {"continuous_usage_stats", "chunk_include_usage"}) {  // vLLM's and Volcengine's
-      if (fields.flag(name).value_or(false)) request.usage_of_each_chunk = request.include_usage;
-    }
-    fields.flag("include_obfuscation");  // padding against eavesdroppers, which clients ignore
-    fields.reject_the_rest();
-  }
-  if (const ChatJson* const usage = body.object("usage")) {  // as OpenRouter has it
-    const BodyFields fields(*usage, "usage");
-    request.include_usage = (fields.flag("include").value_or(false) && request.stream) || request.include_usage;
-    fields.reject_the_rest();
-  }
+  read_usage(body, request);
   for (const auto& [name, is_given] : {std::pair{"return_tokens_as_token_ids", request.tokens_as_ids},
                                        {"prompt_logprobs", request.prompt_logprobs.has_value()}}) {
     if (!request.stream || !is_given) continue;

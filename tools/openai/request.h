@@ -70,7 +70,7 @@ struct Request : GenerationParameters {
   std::vector<std::string> hints{};              // fields that were accepted, but change nothing here
   bool stream = false;
   bool include_usage = false;        // in a stream
-  bool usage_of_each_chunk = false;  // not in the last one alone
+  bool usage_of_each_chunk = false;  // in a stream: so far
 
   std::size_t text_count() const { return best_of * std::max<std::size_t>(prompts.size(), 1); }
 };
@@ -120,7 +120,8 @@ void read_ends(const BodyFields& body, Dialect dialect, Request& request);
 void take_message_hints(const ChatJson& messages, std::vector<std::string>& hints);
 // Checks that a text is not to be put before another one.
 void require_no_suffix(const BodyFields& body);
-// Checks that steps of sampling which there are not here are off. Special tokens may be part of SGLang's texts alone.
+// Checks that steps of sampling which there are not here are off. Special tokens, and what ended a text, may be part of
+// SGLang's texts alone.
 void require_no_other_sampling(const BodyFields& body, Dialect dialect);
 
 // Reads the body of a chat completion or a completion. It may have what OpenAI's API has and changes the text or its

@@ -210,9 +210,21 @@ TEST(Request, UsageIsPartOfAStreamByTheFieldsOfOtherServersToo) {
     body["stream_options"] = {{"include_usage", true}, {name, true}};
     EXPECT_TRUE(read_request(body, true, defaults()).usage_of_each_chunk) << name;
   }
+  for (const auto& [name, alone] : {std::pair("continuous_usage_stats", false), {"chunk_include_usage", true}}) {
+    body["usage"]["include"] = false;
+    body["stream_options"] = {{name, true}};
+    EXPECT_FALSE(read_request(body, true, defaults()).include_usage) << name;
+    EXPECT_EQ(read_request(body, true, defaults()).usage_of_each_chunk, alone) << name;
+    body["usage"]["include"] = true;
+    EXPECT_TRUE(read_request(body, true, defaults()).usage_of_each_chunk) << name;
+  }
   body.erase("stream_options");
   body["usage"]["include"] = false;
   EXPECT_FALSE(read_request(body, true, defaults()).include_usage);
+  RequestDefaults of_batch = defaults();
+  of_batch.one_prompt = true;
+  body.erase("stream");
+  EXPECT_NO_THROW(read_request(body, true, of_batch));
 }
 
 TEST(Request, TheConstraintsOfSglangAreThoseOfEveryText) {
