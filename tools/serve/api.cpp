@@ -106,6 +106,13 @@ MarkedText prompt_of(const TextModel& model, const Request& chat) {
   return about("messages", [&] { return model.chat_prompt(chat, std::time(nullptr)); });
 }
 
+// Removes what the clients of Groq and Llama Stack put before OpenAI's routes.
+void remove_openai(std::string& path) {
+  for (const std::string before : {"/v1/openai", "/openai"}) {
+    if (path.starts_with(before + "/v1/")) path.erase(0, before.size());
+  }
+}
+
 void send_json(HttpAnswer& answer, const ChatJson& json) {
   answer.send(200, json_type, json_line(json));
 }
@@ -190,13 +197,9 @@ std::string Api::route_name(const std::string& path) {
 }
 
 // Returns the route of a path, whose name the path becomes, or the end of routes(). Clients are given the address with
-// or without /v1, and some end every path with a slash. Those of Groq and Llama Stack put OpenAI's routes after
-// /openai.
+// or without /v1, and some end every path with a slash.
 Api::Routes::const_iterator Api::find_route(std::string& path) {
-  std::string bare = path.size() > 1 && path.ends_with('/') ? path.substr(0, path.size() - 1) : path;
-  for (const std::string before : {"/v1/openai", "/openai"}) {
-    if (bare.starts_with(before + "/v1/")) bare.erase(0, before.size());
-  }
+  const std::string bare = path.size() > 1 && path.ends_with('/') ? path.substr(0, path.size() - 1) : path;
   for (const std::string& full : {bare, "/v1" + bare}) {
     const auto found = routes().find(route_name(full));
     if (found == routes().end()) continue;
@@ -255,6 +258,7 @@ class Api::Work {
 
 void Api::handle(HttpRequest request, Answer answer) {
   if (answer_page(request, *answer)) return answers_->add("page", 200);
+  remove_openai(request.path);
   const auto found = find_route(request.path);
   if (found == routes().end()) {
     CountedAnswer unrouted(answer, answers_, "other");

@@ -231,6 +231,7 @@ TEST_F(ApiTest, RoutesOfOpenAiAreAlsoThereWithoutV1) {
   for (const char* const before : {"/openai", "/v1/openai"}) {
     EXPECT_EQ(get(before + std::string("/v1/models"))->json(), get("/v1/models")->json());
     EXPECT_EQ(get(before + std::string("/models"))->status(), 404);
+    EXPECT_NE(get(before + std::string("/v1/images/generations"))->body().find("not images"), std::string::npos);
   }
   EXPECT_EQ(get("/v1/v1/models")->status(), 404);
   EXPECT_EQ(get("/chat")->status(), 404);
