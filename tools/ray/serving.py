@@ -75,7 +75,7 @@ class Replica:
     async def __call__(self, request: Request) -> Response:
         if not self.ready.is_set():
             await self.check_health()
-        if request.url.path in OF_ONE_SERVER:
+        if request.url.path.rstrip("/") in OF_ONE_SERVER:
             return JSONResponse({"error": {"message": f"{request.url.path} is for one server; deploy again instead"}}, 403)
         path = request.url.path + ("?" + request.url.query if request.url.query else "")
         answer = await self.session().request(

@@ -137,6 +137,7 @@ class Nginx(Replicas):
         self.assertEqual(request(self.port, "POST", "/update_weights_from_disk", {"model_path": DEMO}).status, 403)
         for path in OF_ONE_SERVER:
             self.assertEqual(request(self.port, "POST", path, {}).status, 403, path)
+            self.assertEqual(request(self.port, "POST", path + "/", {}).status, 403, path)
 
     def test_errors_of_the_replicas_pass_through(self):
         answer = request(self.port, "POST", "/v1/completions", {"prompt": "a", "top_p": 3})
@@ -177,6 +178,7 @@ class People(Replicas):
         self.assertEqual(self.ask("POST", "/v1/completions", body, "change-this-key-of-anna").status, 200)
         for path in (*OF_ONE_SERVER, "/metrics"):
             self.assertEqual(self.ask("POST", path, {}, "change-this-key-of-anna").status, 403)
+            self.assertEqual(self.ask("POST", path + "/", {}, "change-this-key-of-anna").status, 403)
 
     def test_the_page_comes_without_a_key(self):
         page = self.ask("GET", "/").read().decode()

@@ -67,7 +67,8 @@ class Serve(unittest.TestCase):
         self.assertEqual(answer.status, 400)
         self.assertIn("top_p", json.loads(answer.read())["error"]["message"])
         self.assertEqual(request("GET", "/nowhere").status, 404)
-        self.assertEqual(request("POST", "/update_weights_from_disk", {"model_path": DEMO}).status, 403)
+        for end in ("", "/"):
+            self.assertEqual(request("POST", "/update_weights_from_disk" + end, {"model_path": DEMO}).status, 403)
 
     def test_streams_arrive_as_they_are_written(self):
         self.deploy()
