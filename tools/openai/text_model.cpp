@@ -226,7 +226,9 @@ TextTask TextModel::task_of(const Request& request, const TextPrompt* prompt, st
   }
   GenerateOptions& options = task.options;
   options = llm_.generate_options(request, request.chat);
-  const bool may_call = !request.tools.empty() || request.function_call;
+  task.forced = is_forced(request.calls);
+  task.plain = !request.chat || (request.grammar && !task.forced);
+  const bool may_call = !task.plain && (!request.tools.empty() || request.function_call);
   if (request.calls == CallRule::single && may_call) options.stop.emplace_back(answer_tags.back());
   options.end_tokens.insert(options.end_tokens.end(), request.stop_tokens.begin(), request.stop_tokens.end());
   options.constraint = constraint_of(request);
@@ -237,9 +239,7 @@ TextTask TextModel::task_of(const Request& request, const TextPrompt* prompt, st
   if (request.best_of > request.n && !options.scores) options.scores = 0;
   options.score_prompt = (request.echo && request.logprobs) || request.prompt_logprobs;
   task.capacity = std::min(positions, task.prompt.size() + request.max_tokens);
-  task.forced = is_forced(request.calls);
   task.only_function = request.only_function;
-  task.plain = !request.chat || (request.grammar && !is_forced(request.calls));
   return task;
 }
 

@@ -302,6 +302,9 @@ TEST(TextModel, ASingleCallEndsAnAnswerWithTools) {
   request.tools.clear();  // as with function_call "none", which an answer may still disobey
   request.function_call = true;
   EXPECT_EQ(poet().tasks(request, 0, 0).front().options.stop, std::vector<std::string>{"</tool_call>"});
+  request.grammar = std::make_shared<const Grammar>(parse_grammar("root ::= \"</tool_call>a\"", "test"));
+  EXPECT_TRUE(poet().tasks(request, 0, 0).front().options.stop.empty())
+      << "a text that a grammar constrains has no calls";
 }
 
 TEST(TextModel, CountsTheTokensOfAThoughtByItsTags) {
