@@ -1362,6 +1362,7 @@ class LookTest(PageTest):
     def test_themes(self):
         paper = lambda: self.script('return getComputedStyle(document.body).backgroundColor')
         self.browser.prefer_dark(True)
+        self.wait(lambda: self.script('return matchMedia("(prefers-color-scheme: dark)").matches'))  # Firefox's process of the page learns it later
         dark = paper()
         self.click('#theme')
         self.assertEqual(self.find('#theme').get_attribute('title'), 'Colours: light')
