@@ -26,7 +26,7 @@ void check(std::vector<LogitBias> biases) {
 void check(const SamplingOptions& options) {
   GenerationParameters parameters{.sampling = options};
   for (const GenerationParameter& parameter : generation_parameters) {
-    if (parameter.is_number()) parameter.set(parameters, parameter.of(parameters));
+    if (parameter.is_number()) parameter.set(parameters, parameter.of(parameters));  // throws
   }
   const auto& breakers = options.dry.sequence_breakers;
   if (std::find(breakers.begin(), breakers.end(), "") != breakers.end()) {
