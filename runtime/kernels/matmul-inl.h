@@ -110,9 +110,12 @@ struct FloatTile {
 
   static constexpr bool is_f32 = sizeof(typename Encoding::Stored) == 4;
   static constexpr std::size_t most_tokens_alone = is_f32 && parts == 1 ? 18 : most_tokens;
-  // With few tokens, the weights of models too large for caches arrive fastest one panel after the other.
+  // With few tokens, the weights of models too large for caches arrive fastest one panel after the other. Those of 16
+  // bits take so many instructions that one panel alone would slow a thread down, unless three or more share what
+  // memory gives.
   static bool one_panel_is_faster(const Matmul<typename Encoding::Element>& m) {
-    return m.tokens <= (is_f32 ? 6 : 2) && smaller(m.rows, m.cols) >= 384;
+    const bool is_a_third = 3 * panel_rows * (m.last_panel - m.first_panel) <= m.rows + panel_rows;
+    return m.tokens <= (is_f32 ? 6 : 2) && smaller(m.rows, m.cols) >= 384 && (is_f32 || is_a_third);
   }
   // Each of the first tiles fetches one of the next panels. If the first one fetched them all, memory would be idle
   // while the others multiply; parts of each panel arrive slower than whole panels.
