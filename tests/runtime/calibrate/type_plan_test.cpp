@@ -37,6 +37,39 @@ TEST(TypePlan, NeverTakesATypeThatASmallerOneBeats) {
   EXPECT_EQ(tensors[0].choice().type, DType::iq4_nl);
 }
 
+TEST(TypePlan, TakesTheBetterOfTwoTypesOfOneSize) {
+  std::vector<PlannedTensor> tensors{{"a", 320, {{DType::q4_1, 200, 0.3}, {DType::iq4_nl, 200, 0.1}}, 0}};
+  ASSERT_TRUE(choose_types(tensors, 1000));
+  EXPECT_EQ(tensors[0].choice().type, DType::iq4_nl);
+}
+
+TEST(TypePlan, DoesNotDependOnTheOrderOfTensors) {
+  for (std::size_t budget = 360; budget < 700; budget += 20) {
+    auto tensors = two_tensors(), reversed = two_tensors();
+    std::swap(reversed[0], reversed[1]);
+    ASSERT_TRUE(choose_types(tensors, budget) && choose_types(reversed, budget));
+    EXPECT_EQ(tensors[0].choice().type, reversed[1].choice().type) << budget;
+    EXPECT_EQ(tensors[1].choice().type, reversed[0].choice().type) << budget;
+  }
+}
+
+// Bytes are planned in units that are larger than one if there are many.
+TEST(TypePlan, LeavesNoBytesInWhichALargerTypeFits) {
+  for (std::size_t budget = 360'000; budget < 700'000; budget += 10'000) {
+    auto tensors = two_tensors();
+    for (PlannedTensor& tensor : tensors) {
+      for (TypeChoice& choice : tensor.choices) choice.bytes *= 1000;
+    }
+    ASSERT_TRUE(choose_types(tensors, budget));
+    const std::size_t bytes = tensors[0].choice().bytes + tensors[1].choice().bytes;
+    EXPECT_LE(bytes, budget);
+    for (const PlannedTensor& tensor : tensors) {
+      if (tensor.chosen + 1 == tensor.choices.size()) continue;
+      EXPECT_GT(bytes - tensor.choice().bytes + tensor.choices[tensor.chosen + 1].bytes, budget) << budget;
+    }
+  }
+}
+
 TEST(TypePlan, ReadsWhatItPrints) {
   auto tensors = two_tensors();
   ASSERT_TRUE(choose_types(tensors, 560));
