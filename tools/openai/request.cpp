@@ -164,7 +164,7 @@ void read_chat(const BodyFields& body, Request& request, const RequestDefaults& 
   if (!messages.is_array()) body.fail("messages", "a list of messages");
   if (messages.empty()) throw RequestError("messages is empty, expected at least one message", "messages");
   const std::string prefix = take_prefix_marks(messages);
-  request.messages = about("messages", [&] { return parse_conversation(json_line(messages), "messages").messages; });
+  request.messages = about("messages", [&] { return read_messages(messages, false, "messages"); });
   take_message_hints(messages, request.hints);
   read_continuation(body, request, prefix, defaults.only_prompt);
   const ChatJson* const functions = body.find("functions");

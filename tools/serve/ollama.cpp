@@ -124,8 +124,7 @@ void read_chat(const BodyFields& body, OllamaRequest& request) {
   request.text.tools = std::move(choice.tools);
   request.text.call_grammar = std::move(choice.grammar);
   if (request.only_loads) return;
-  request.text.messages =
-      about("messages", [&] { return parse_conversation(json_line(messages), "messages").messages; });
+  request.text.messages = about("messages", [&] { return read_messages(messages, false, "messages"); });
   take_message_hints(messages, request.text.hints);
   const Message& last = request.text.messages.back();
   request.text.continues = last.role == Role::assistant;
