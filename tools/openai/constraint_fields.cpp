@@ -23,7 +23,8 @@ struct ConstraintField {
   ConstraintKind kind;
 };
 
-// SGLang's come first, of which llama.cpp has json_schema, too.
+// The first ones are SGLang's, of which llama.cpp has json_schema, too.
+constexpr std::size_t sglang_fields = 3;
 constexpr std::array own_fields{ConstraintField{"json_schema", ConstraintKind::schema},
                                 ConstraintField{"regex", ConstraintKind::pattern},
                                 ConstraintField{"ebnf", ConstraintKind::grammar},
@@ -165,7 +166,7 @@ std::vector<std::string> constraint_fields() {
 
 TextConstraint read_sglang_constraint(const BodyFields& parameters) {
   TextConstraint constraint;
-  read_fields(parameters, std::span(own_fields).first(3), constraint);
+  read_fields(parameters, std::span(own_fields).first(sglang_fields), constraint);
   return constraint;
 }
 
