@@ -61,6 +61,7 @@ std::vector<std::string> names_of(const GenerationParameter& parameter, Dialect 
                                : dialect == Dialect::ollama ? parameter.ollama
                                                             : std::string_view();
   if (!own.empty()) return {std::string(own)};
+  if (dialect == Dialect::text_generation && parameter.name == "max_tokens") return {std::string(parameter.sglang)};
   std::vector<std::string> names{std::string(parameter.name)};
   if (!parameter.alias.empty()) names.emplace_back(parameter.alias);
   return names;

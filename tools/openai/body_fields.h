@@ -16,7 +16,7 @@
 namespace minimind {
 
 // The APIs over HTTP, whose names of a parameter may differ.
-enum class Dialect { openai, sglang, ollama };
+enum class Dialect { openai, sglang, ollama, text_generation };
 
 // Returns the names of a parameter in an API.
 std::vector<std::string> names_of(const GenerationParameter& parameter, Dialect dialect);

@@ -119,19 +119,19 @@ std::span<const ConstraintField> fields_of_format(std::string_view type) {
   return type == "regex" ? std::span<const ConstraintField>(fields_of_patterns) : std::span<const ConstraintField>();
 }
 
-std::shared_ptr<const Grammar> read_response_format(const BodyFields& body) {
-  const ChatJson* const format = body.object("response_format");
+std::shared_ptr<const Grammar> grammar_of_format(const BodyFields& body, const std::string& name) {
+  const ChatJson* const format = body.object(name);
   if (!format) return nullptr;
-  const BodyFields fields(*format, "response_format");
+  const BodyFields fields(*format, body.name_of(name));
   const std::string type = fields.text("type").value_or("");
   TextConstraint given;
   read_fields(fields, fields_of_format(type), given);
   if (type == "json_object" && !given.grammar) {
-    given.grammar = schema_grammar(ChatJson{{"type", "object"}}, "response_format", true);
+    given.grammar = schema_grammar(ChatJson{{"type", "object"}}, fields.where(), true);
   }
   if (type != "text" && !given.grammar) {
-    body.fail("response_format", R"({"type": "text"}, {"type": "json_object"}, or {"type": "json_schema", )"
-                                 R"("json_schema": {"schema": ...}})");
+    body.fail(name, R"({"type": "text"}, {"type": "json_object"}, or {"type": "json_schema", )"
+                    R"("json_schema": {"schema": ...}})");
   }
   fields.reject_the_rest();
   return given.grammar;
@@ -142,7 +142,7 @@ std::shared_ptr<const Grammar> read_response_format(const BodyFields& body) {
 TextConstraint read_constraint(const BodyFields& body, bool chat, TextConstraint given) {
   TextConstraint constraint = std::move(given);
   if (chat) {
-    auto format = about("response_format", [&] { return read_response_format(body); });
+    auto format = read_format(body, "response_format");
     // It is the form of a text, which a forced call does not have: that is the constraint that was given.
     if (constraint.field.empty()) use(constraint, std::move(format), "response_format");
   }
@@ -162,6 +162,10 @@ std::vector<std::string> constraint_fields() {
   std::vector<std::string> names{"structured_outputs"};
   for (const ConstraintField& field : own_fields) names.emplace_back(field.name);
   return names;
+}
+
+std::shared_ptr<const Grammar> read_format(const BodyFields& body, const std::string& name) {
+  return about(body.name_of(name), [&] { return grammar_of_format(body, name); });
 }
 
 TextConstraint read_sglang_constraint(const BodyFields& parameters) {

@@ -26,5 +26,7 @@ TextConstraint read_constraint(const BodyFields& body, bool chat, TextConstraint
 std::vector<std::string> constraint_fields();
 // Those of SGLang's sampling parameters: json_schema, regex and ebnf.
 TextConstraint read_sglang_constraint(const BodyFields& parameters);
+// The grammar of a field that is as response_format; null: it is not there, or any text is allowed.
+std::shared_ptr<const Grammar> read_format(const BodyFields& body, const std::string& name);
 
 }  // namespace minimind

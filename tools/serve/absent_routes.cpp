@@ -74,10 +74,10 @@ constexpr AbsentRoute absent_routes[] = {
     {"/completion", "POST /v1/completions continues a prompt, with llama.cpp's parameters, too"},
     {"/props", "GET /v1/models has the context length and defaults of sampling, POST /apply-template renders a chat"},
     {"/slots", only_metrics},
+    {"/v1/fim/", "the model continues texts and cannot fill in their middle; POST /v1/completions continues one"},
     {"/infill", "the model continues texts and cannot fill in their middle; POST /v1/completions continues one"},
     {"/lora-adapters", loras_by_name},
     // of text-generation-inference, KoboldCpp and text-generation-webui
-    {"/generate_stream", "POST /generate is SGLang's, which streams with stream; POST /v1/completions is OpenAI's"},
     {"/info", "GET /v1/models has the name, context length and defaults of sampling of each model"},
     {"/api/v1/", no_kobold},
     {"/api/extra/", no_kobold},

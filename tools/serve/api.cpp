@@ -17,6 +17,7 @@
 #include "tools/serve/response_items.h"
 #include "tools/serve/responses.h"
 #include "tools/serve/rollout.h"
+#include "tools/serve/text_generation.h"
 #include "weights/base/cancel.h"
 #include "weights/base/text.h"
 
@@ -169,6 +170,8 @@ const Api::Routes& Api::routes() {
       {"/apply-template", of_no_text(&Api::apply_template)},
       {"/v1/inside", {"POST", &Api::inside}},
       {"/generate", {"POST", &Api::generate}},
+      {"/generate_stream", {"POST", &Api::text_generation, false, false, Dialect::text_generation}},
+      {"/", {"GET", &Api::text_generation, false, false, Dialect::text_generation, "POST"}},  // GET has got the page
       {"/update_weights_from_disk", {"POST", &Api::update_weights}},
       {"/flush_cache", {"POST", &Api::flush_cache, false, true, Dialect::openai, "GET"}},
       {"/reset_prefix_cache", {"POST", &Api::flush_cache, false, true}},
@@ -199,7 +202,7 @@ std::string Api::route_name(const std::string& path) {
 // Returns the route of a path, whose name the path becomes, or the end of routes(). Clients are given the address with
 // or without /v1, and some end every path with a slash.
 Api::Routes::const_iterator Api::find_route(std::string& path) {
-  const std::string bare = path.size() > 1 && path.ends_with('/') ? path.substr(0, path.size() - 1) : path;
+  const std::string bare = path.size() > 2 && path.ends_with('/') ? path.substr(0, path.size() - 1) : path;
   for (const std::string& full : {bare, "/v1" + bare}) {
     const auto found = routes().find(route_name(full));
     if (found == routes().end()) continue;
@@ -627,8 +630,17 @@ void Api::inside(const ApiRequest& request, const Answer& answer) {
 }
 
 void Api::generate(const ApiRequest& request, const Answer& answer) {
+  if (request.body.contains("inputs")) return text_generation(request, answer);
   const std::shared_ptr<ServedModel> served = models_.only();
   start_rollout(served->model, submit_to(*served), request.body, take_seeds(), take_hints(), answer);
+}
+
+void Api::text_generation(const ApiRequest& request, const Answer& answer) {
+  const std::shared_ptr<ServedModel> served = models_.only();
+  const TextGenerationRoute route = request.path == "/"           ? TextGenerationRoute::root
+                                    : request.path == "/generate" ? TextGenerationRoute::generate
+                                                                  : TextGenerationRoute::generate_stream;
+  start_text_generation(route, served->model, submit_to(*served), request.body, take_seeds(), answer);
 }
 
 // Returns the path of the checkpoint without links. Throws RequestError if the client may not name it.

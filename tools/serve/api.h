@@ -97,7 +97,10 @@ class Api {
     std::string methods() const { return method + (other_method.empty() ? "" : ", ") + std::string(other_method); }
     ErrorBody errors() const { return errors_of(dialect); }
   };
-  static ErrorBody errors_of(Dialect dialect) { return dialect == Dialect::ollama ? ollama_error_body : error_body; }
+  // text-generation-inference has Ollama's.
+  static ErrorBody errors_of(Dialect dialect) {
+    return dialect == Dialect::ollama || dialect == Dialect::text_generation ? ollama_error_body : error_body;
+  }
   using Routes = std::map<std::string, Route, std::less<>>;
   static const Routes& routes();
   static Routes::const_iterator find_route(std::string& path);
@@ -141,6 +144,7 @@ class Api {
   void metrics(const ApiRequest& request, const Answer& answer);
   void inside(const ApiRequest& request, const Answer& answer);
   void generate(const ApiRequest& request, const Answer& answer);
+  void text_generation(const ApiRequest& request, const Answer& answer);
   std::string checkpoint_of(const std::string& path) const;
   void update_weights(const ApiRequest& request, const Answer& answer);
   void flush_cache(const ApiRequest& request, const Answer& answer);

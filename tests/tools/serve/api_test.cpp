@@ -2266,6 +2266,94 @@ TEST_F(ApiTest, RolloutsStreamAllOfATextSoFar) {
   }
 }
 
+Json continued(Json parameters, Json more = Json::object()) {
+  if (!parameters.contains("max_new_tokens")) parameters["max_new_tokens"] = 8;
+  return Json{{"inputs", "床前明月光，"}, {"parameters", std::move(parameters)}} | more;
+}
+
+TEST_F(ApiTest, TextGenerationAnswersTheClientsOfHuggingFace) {
+  const Json whole = post_and_wait("/", continued({{"details", true}, {"decoder_input_details", true}}))->json()[0];
+  const std::string text = whole["generated_text"];
+  EXPECT_EQ(post_and_wait("/generate", continued({}))->json(), (Json{{"generated_text", text}}));
+  EXPECT_EQ(whole["details"]["finish_reason"], "length");
+  EXPECT_EQ(whole["details"]["seed"], nullptr);
+  std::string prompt, tokens;
+  for (const Json& token : whole["details"]["prefill"]) prompt += token["text"].get<std::string>();
+  for (const Json& token : whole["details"]["tokens"]) tokens += token["text"].get<std::string>();
+  EXPECT_EQ(prompt, "床前明月光，");
+  EXPECT_EQ(tokens, text);
+  EXPECT_EQ(complete({{"prompt", prompt}, {"max_tokens", 8}, {"temperature", 0}})->json()["choices"][0]["text"], text);
+  EXPECT_EQ(post_and_wait("/", continued({{"return_full_text", true}}))->json()[0]["generated_text"], prompt + text);
+}
+
+TEST_F(ApiTest, TextGenerationStreamsTheTokens) {
+  for (const Json& parameters :
+       {Json{{"max_new_tokens", 8}}, Json{{"max_new_tokens", 200}}, Json{{"max_new_tokens", 200}, {"stop", {"。"}}}}) {
+    const Json all{{"details", true}, {"top_n_tokens", 2}};
+    const Json whole = post_and_wait("/generate", continued(parameters | all))->json();
+    const auto answer = post_and_wait("/generate_stream", continued(parameters | all));
+    EXPECT_EQ(post_and_wait("/", continued(parameters | all, {{"stream", true}}))->body(), answer->body());
+    EXPECT_FALSE(answer->has_done());
+    std::vector<Json> events = answer->events();
+    std::string text;
+    for (std::size_t i = 0; i < events.size(); ++i) {
+      Json token = whole["details"]["tokens"][i];
+      EXPECT_EQ(events[i]["index"], i + 1);
+      EXPECT_EQ(events[i]["top_tokens"], whole["details"]["top_tokens"][i]);
+      EXPECT_EQ(events[i]["token"]["id"], token["id"]);
+      EXPECT_EQ(events[i]["token"]["logprob"], token["logprob"]);
+      EXPECT_EQ(events[i]["details"].is_null(), i + 1 < events.size());
+      if (!events[i]["token"]["special"].get<bool>()) text += events[i]["token"]["text"].get<std::string>();
+    }
+    EXPECT_EQ(text, whole["generated_text"]);
+    EXPECT_EQ(events.back()["generated_text"], text);
+    EXPECT_EQ(events.back()["details"]["finish_reason"], whole["details"]["finish_reason"]);
+    EXPECT_EQ(whole["details"]["finish_reason"], parameters.contains("stop")         ? "stop_sequence"
+                                                 : parameters["max_new_tokens"] == 8 ? "length"
+                                                                                     : "eos_token");
+  }
+}
+
+TEST_F(ApiTest, TextGenerationSamplesIfAnyStepIsOn) {
+  const auto seed = [&](Json parameters) {
+    parameters.update({{"details", true}, {"seed", 7}});
+    return post_and_wait("/", continued(std::move(parameters)))->json()[0]["details"]["seed"];
+  };
+  EXPECT_EQ(seed({{"do_sample", false}, {"repetition_penalty", 1.1}, {"top_p", nullptr}}), nullptr);
+  for (const Json& on : {Json{{"do_sample", true}}, Json{{"temperature", 0.5}, {"do_sample", false}},
+                         Json{{"top_k", 5}}, Json{{"top_p", 0.9}}, Json{{"typical_p", 0.9}}}) {
+    EXPECT_EQ(seed(on), 7) << on;
+  }
+}
+
+TEST_F(ApiTest, TextGenerationTakesAGrammarAndTheEndOfALongPrompt) {
+  const Json pattern{{"grammar", {{"type", "regex"}, {"value", "[a-c]{3}"}}}};
+  const auto stream = post_and_wait("/", continued(pattern, {{"stream", true}}));
+  EXPECT_EQ(stream->events().back()["generated_text"].get<std::string>().find_first_not_of("abc"), std::string::npos);
+  const Json cut = continued({{"truncate", 3}, {"details", true}});
+  EXPECT_EQ(post_and_wait("/", cut)->json()[0]["details"]["input_length"], 3);
+}
+
+TEST_F(ApiTest, TheErrorsOfTextGenerationAreItsOwn) {
+  for (const auto& [parameters, message] :
+       {std::pair{Json{{"watermark", true}}, "parameters.watermark is true"},
+        {Json{{"max_new_tokens", 0}}, "parameters.max_new_tokens is 0, expected a whole number, 1 to"},
+        {Json{{"max_tokens", 1}}, "'max_tokens' is not a field"},
+        {Json{{"grammar", {{"type", "x"}}}}, "parameters.grammar is"}}) {
+    const auto answer = post_and_wait("/", continued(parameters));
+    EXPECT_EQ(answer->status(), 400);
+    EXPECT_NE(answer->json()["error"].get<std::string>().find(message), std::string::npos) << answer->body();
+  }
+  const auto stream = continued({{"decoder_input_details", true}});
+  EXPECT_EQ(post_and_wait("/generate_stream", stream)->status(), 400);
+  const Json endless{{"max_new_tokens", 4000}, {"ignore_eos_token", true}};
+  const auto running = post("/generate_stream", continued(endless).dump());
+  ASSERT_TRUE(running->wait_for_pieces(1));
+  api.stop();
+  ASSERT_TRUE(running->wait());
+  EXPECT_EQ(running->events().back()["error"], "the server is shutting down");
+}
+
 TEST_F(ApiTest, EachOfManyTextsOfARolloutMayHaveAnId) {
   Json body{{"sampling_params", {{"max_new_tokens", 1}}}};
   for (int i = 0; i < 100; ++i) {
@@ -2997,7 +3085,7 @@ TEST_F(ApiTest, SaysWhyItHasNoRouteForWhatTheModelCannotDo) {
                                  "/lora-adapters",
                                  "/v1/messages",
                                  "/v1/messages/count_tokens",
-                                 "/generate_stream",
+                                 "/v1/fim/completions",
                                  "/info",
                                  "/api/v1/generate",
                                  "/api/extra/generate/stream",
@@ -3929,10 +4017,12 @@ TEST_F(ApiTest, NamesTheMethodsOfEveryPath) {
     const HttpHeaders& headers = answer->headers();
     return std::to_string(answer->status()) + ' ' + (headers.empty() ? "" : headers.front().second);
   };
-  for (const char* const path : {"/", "/page.js", "/v1/models", "/v1/models/minimind-poet", "/health"}) {
+  for (const char* const path : {"/page.js", "/v1/models", "/v1/models/minimind-poet", "/health"}) {
     EXPECT_EQ(ask("OPTIONS", path), "204 GET, HEAD, OPTIONS") << path;
     EXPECT_EQ(ask("PUT", path), "405 GET, HEAD, OPTIONS") << path;
   }
+  EXPECT_EQ(ask("OPTIONS", "/"), "204 GET, HEAD, POST, OPTIONS");
+  EXPECT_EQ(ask("PUT", "/"), "405 GET, HEAD, POST, OPTIONS");
   EXPECT_EQ(ask("OPTIONS", "/v1/chat/completions"), "204 POST, OPTIONS");
   EXPECT_EQ(ask("OPTIONS", "*"), "204 GET, HEAD, POST, DELETE, OPTIONS");
   EXPECT_EQ(ask("OPTIONS", "/nowhere"), "404 ");
