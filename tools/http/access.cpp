@@ -93,6 +93,8 @@ std::optional<HttpFailure> HttpAccess::reject(const HttpAccessRequest& access) c
     return other_origin();
   }
   if (keys_.empty() || is_public(request)) return std::nullopt;
+  const std::string* const azures = request.header("api-key");
+  if (azures && keys_.contains(*azures)) return std::nullopt;
   const std::string* authorization = request.header("authorization");
   if (!authorization) {
     return HttpFailure{401, "missing_api_key", "request: has no API key, expected 'Authorization: Bearer KEY'"};

@@ -90,6 +90,8 @@ TEST(HttpAccess, AKeyIsRequiredExceptForPublicPaths) {
     EXPECT_EQ(with(wrong), 401) << wrong;
   }
   EXPECT_EQ(access_status(settings, access_request("POST", "/v1/models", {})), 401);
+  EXPECT_EQ(access_status(settings, access_request("POST", "/v1/models", {{"api-key", "key-two"}})), 200) << "Azure's";
+  EXPECT_EQ(access_status(settings, access_request("POST", "/v1/models", {{"api-key", "key"}})), 401);
   EXPECT_EQ(access_status(settings, access_request("GET", "/health", {})), 200);
   EXPECT_EQ(access_status(settings, access_request("POST", "/health", {})), 401);
   EXPECT_EQ(access_status(settings, access_request("OPTIONS", "/v1/models", {})), 200);

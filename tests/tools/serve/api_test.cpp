@@ -230,11 +230,20 @@ TEST_F(ApiTest, RoutesOfOpenAiAreAlsoThereWithoutV1) {
   EXPECT_NE(get("/images/generations")->body().find("not images"), std::string::npos);
   for (const char* const before : {"/openai", "/v1/openai"}) {
     EXPECT_EQ(get(before + std::string("/v1/models"))->json(), get("/v1/models")->json());
-    EXPECT_EQ(get(before + std::string("/models"))->status(), 404);
     EXPECT_NE(get(before + std::string("/v1/images/generations"))->body().find("not images"), std::string::npos);
   }
   EXPECT_EQ(get("/v1/v1/models")->status(), 404);
   EXPECT_EQ(get("/chat")->status(), 404);
+}
+
+TEST_F(ApiTest, TheRoutesOfAzureAreThoseOfOpenAi) {
+  EXPECT_EQ(get("/openai/models")->json(), get("/v1/models")->json());
+  const Json body{{"prompt", "a"}, {"max_tokens", 1}};
+  EXPECT_EQ(post_and_wait("/openai/deployments/gpt-4o/completions", body)->status(), 200);
+  for (const char* const path : {"/openai/deployments/", "/openai/deployments/m", "/openai/deployments//", "/openai/",
+                                 "/openai", "/openai/flush_cache", "/openai/deployments/m/generate"}) {
+    EXPECT_EQ(post_and_wait(path, body)->status(), 404) << path;
+  }
 }
 
 TEST_F(ApiTest, ARouteMayEndWithASlash) {
