@@ -91,7 +91,7 @@ inline constexpr GenerationParameter generation_parameters[] = {
      "max_new_tokens", "num_predict"},
     {"stop", "", "TEXT", [](GenerationParameters& p) { return &p.stop; }, 0, 0, false, 0,
      "end before this text; may be repeated", "在此文本之前停止；可多次指定"},
-    {"seed", "", "N", [](GenerationParameters& p) { return &p.seed; }, 0, 0, false, 0,
+    {"seed", "random_seed", "N", [](GenerationParameters& p) { return &p.seed; }, 0, 0, false, 0,
      "seed of the samples; makes a run repeatable (default: random, printed)",
      "采样的随机种子，用于复现结果（默认：随机，并打印）", "sampling_seed"},
     {"temperature", "", "X", [](GenerationParameters& p) { return &p.sampling.temperature; }, smallest_factor,

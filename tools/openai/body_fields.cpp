@@ -117,13 +117,14 @@ void BodyFields::read_parameters(GenerationParameters& parameters, Dialect diale
     const std::vector<std::string> names = names_of(parameter, dialect);
     read(parameter, names.front(), parameters);
     if (names.size() == 1) continue;
-    const double named = parameter.of(parameters);
     read(parameter, names.back(), parameters);
-    if (!find(names.front()) || !find(names.back()) || parameter.of(parameters) == named) continue;
-    raise(fmt::format("{} is {}, but {} is {}, expected one of them", name_of(names.front()), named,
-                      name_of(names.back()), parameter.of(parameters)),
+    const ChatJson *const first = find(names.front()), *const second = find(names.back());
+    if (!first || !second || *first == *second) continue;
+    raise(fmt::format("{} is {}, but {} is {}, expected one of them", name_of(names.front()), json_line(*first),
+                      name_of(names.back()), json_line(*second)),
           names.front());
   }
+  if (dialect != Dialect::text_generation && !flag("do_sample").value_or(true)) parameters.sampling.temperature = 0;
 }
 
 std::vector<std::string> BodyFields::short_texts(const std::string& name, std::size_t most, EmptyTexts empty) const {

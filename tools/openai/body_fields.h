@@ -33,7 +33,7 @@ class BodyFields : public ChatFields {
   // All generation_parameters that there are, by the names that an API has for them; if there are two of a parameter,
   // their values must be equal. Negative numbers for no limit are -1 of top_k, of the length and of the penalties'
   // ranges, as in vLLM and llama.cpp, and Ollama's num_predict -2. A seed of -1 is none. A temperature between 0 and
-  // its least is 0.
+  // its least is 0, and it is 0 if do_sample, GLM's word, is false.
   void read_parameters(GenerationParameters& parameters, Dialect dialect) const;
   // A string or a list of them, none of them too long: each token of a text is compared with all of them.
   static constexpr std::size_t most_short_texts = 64, longest_short_text = 1000;

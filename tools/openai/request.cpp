@@ -15,24 +15,6 @@ namespace {
 
 constexpr std::size_t most_texts_asked = 4096;
 
-std::vector<LogitBias> read_logit_bias(const BodyFields& body) {
-  const ChatJson* const biases = body.find("logit_bias");
-  std::vector<LogitBias> result;
-  if (!biases) return result;
-  if (!biases->is_object()) body.fail("logit_bias", "an object of token ids and numbers");
-  for (const auto& [name, bias] : biases->items()) {
-    const auto token = number_in<std::int32_t>(name);
-    const bool is_id = token && *token >= 0 && name == std::to_string(*token);
-    const double value = bias.is_number() ? bias.get<double>() : NAN;
-    if (!is_id || !(std::abs(value) <= largest_term)) {
-      body.fail("logit_bias",
-                fmt::format("an object of token ids and numbers from {} to {}", -largest_term, largest_term));
-    }
-    result.push_back({*token, value});
-  }
-  return result;
-}
-
 void read_parameters(const BodyFields& body, Request& request) {
   body.read_parameters(request, Dialect::openai);
   for (const char* const name : {"max_tokens", "max_completion_tokens"}) {
@@ -58,9 +40,9 @@ void read_prompt_facts(const BodyFields& body, Request& request, const RequestDe
 void read_effort(const BodyFields& fields, const char* name, Request& request) {
   const auto effort = fields.text(name);
   if (!effort) return;
-  const auto efforts = {"none", "minimal", "low", "medium", "high", "xhigh", "max"};
+  const auto efforts = {"none", "minimal", "low", "medium", "high", "xhigh", "max", "default"};  // the last is Groq's
   if (std::ranges::count(efforts, *effort) == 0) {
-    fields.fail(name, "none, minimal, low, medium, high, xhigh or max");
+    fields.fail(name, "none, minimal, low, medium, high, xhigh, max or default");
   }
   request.think = *effort != "none";
 }
@@ -302,6 +284,24 @@ void accept_harmless(const BodyFields& body, const RequestDefaults& defaults) {
 
 }  // namespace
 
+std::vector<LogitBias> read_logit_bias(const BodyFields& body) {
+  const ChatJson* const biases = body.find("logit_bias");
+  std::vector<LogitBias> result;
+  if (!biases) return result;
+  if (!biases->is_object()) body.fail("logit_bias", "an object of token ids and numbers");
+  for (const auto& [name, bias] : biases->items()) {
+    const auto token = number_in<std::int32_t>(name);
+    const bool is_id = token && *token >= 0 && name == std::to_string(*token);
+    const double value = bias.is_number() ? bias.get<double>() : NAN;
+    if (!is_id || !(std::abs(value) <= largest_term)) {
+      body.fail("logit_bias",
+                fmt::format("an object of token ids and numbers from {} to {}", -largest_term, largest_term));
+    }
+    result.push_back({*token, value});
+  }
+  return result;
+}
+
 void read_ends(const BodyFields& body, Dialect dialect, Request& request) {
   request.ignore_eos = body.flag("ignore_eos").value_or(false);
   if (const ChatJson* const ids = body.find("stop_token_ids")) {
@@ -340,7 +340,8 @@ void require_no_other_sampling(const BodyFields& body, Dialect dialect) {
     body.require(name, off);
   }
   body.require("length_penalty", 1);
-  for (const char* const name : {"use_beam_search", "include_stop_str_in_output", "early_stopping", "enable_search"}) {
+  for (const char* const name : {"use_beam_search", "include_stop_str_in_output", "early_stopping", "enable_search",
+                                 "safe_prompt", "return_hidden_states", "return_routed_experts"}) {
     body.require(name, false);
   }
   if (dialect != Dialect::sglang) {
@@ -348,7 +349,7 @@ void require_no_other_sampling(const BodyFields& body, Dialect dialect) {
     body.require("no_stop_trim", false);
   }
   for (const char* const name :
-       {"detokenize", "penalize_newline", "include_reasoning", "separate_reasoning", "stream_reasoning", "do_sample"}) {
+       {"detokenize", "penalize_newline", "include_reasoning", "separate_reasoning", "stream_reasoning"}) {
     body.require(name, true);
   }
   for (const char* const name : {"bad_words", "documents", "logits_processors", "plugins"})

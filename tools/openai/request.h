@@ -110,12 +110,15 @@ inline constexpr auto hint_fields = {"verbosity",
                                      "route",
                                      "transforms",
                                      "session_id",
+                                     "rid",
                                      "reasoning_format"};
 
 // These read fields of any API into a request, and throw RequestError.
 //
 // Reads ignore_eos, stop_token_ids and the least number of tokens, after max_tokens was read.
 void read_ends(const BodyFields& body, Dialect dialect, Request& request);
+// Reads logit_bias; empty if it is not there.
+std::vector<LogitBias> read_logit_bias(const BodyFields& body);
 // Adds the hints in the messages of a chat, whose form need not be checked.
 void take_message_hints(const ChatJson& messages, std::vector<std::string>& hints);
 // Checks that a text is not to be put before another one.

@@ -289,7 +289,7 @@ void read_shared(const BodyFields& body, ChatJson& chat) {
   for (const char* const name :
        {"model", "parallel_tool_calls", "logit_bias", "dry_sequence_breakers", "ignore_eos", "stop_token_ids",
         "min_tokens", "plain_content", "open_thinking", "enable_thinking", "thinking", "chat_template_kwargs", "user",
-        "service_tier", "safety_identifier", "prompt_cache_key", "prompt_cache_retention", "metadata"}) {
+        "user_id", "service_tier", "safety_identifier", "prompt_cache_key", "prompt_cache_retention", "metadata"}) {
     copy(name);
   }
   for (const char* const name : hint_fields) copy(name);

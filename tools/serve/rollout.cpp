@@ -65,6 +65,7 @@ void read_sampling_params(const ChatJson& object, RolloutRequest& request) {
   // Only a null of SGLang's length says something: that there is no limit.
   request.texts.max_tokens = object.contains("max_new_tokens") ? largest_whole : 128;
   fields.read_parameters(request.texts, Dialect::sglang);
+  request.texts.sampling.logit_bias = read_logit_bias(fields);
   request.texts.n = request.texts.best_of = fields.whole("n", 1, 1024).value_or(1);
   TextConstraint constraint = read_sglang_constraint(fields);
   request.texts.grammar = std::move(constraint.grammar);

@@ -170,6 +170,7 @@ TEST(Request, ThinkingHasTheNamesOfEveryServer) {
         {R"({"chat_template_kwargs": {"thinking": true}})", true},
         {R"({"chat_template_kwargs": {"reasoning_effort": "low"}})", true},
         {R"({"chat_template_kwargs": {"reasoning_effort": "none"}})", false},
+        {R"({"reasoning_effort": "default"})", true},
         {R"({"reasoning": {"effort": "high"}})", true},
         {R"({"reasoning": {"enabled": false, "exclude": false}})", false},
         {R"({"thinking": {"type": "enabled"}})", true},
@@ -255,7 +256,8 @@ TEST(Request, FieldsOfOtherServersAreTakenIfTheyAreOff) {
                     {"logits_processors", RequestJson::array()},
                     {"plugins", RequestJson::array()},
                     {"include_reasoning", true},
-                    {"do_sample", true},
+                    {"safe_prompt", false},
+                    {"return_hidden_states", false},
                     {"user_id", "u"},
                     {"enable_search", false},
                     {"no_stop_trim", false},
@@ -270,7 +272,8 @@ TEST(Request, FieldsOfOtherServersAreTakenIfTheyAreOff) {
     EXPECT_NO_THROW(read_request(off, is_chat, defaults()));
     for (const auto& [name, on] : {std::pair<const char*, RequestJson>{"bad_words", {"a"}},
                                    {"include_reasoning", false},
-                                   {"do_sample", false},
+                                   {"safe_prompt", true},
+                                   {"return_hidden_states", true},
                                    {"enable_search", true},
                                    {"no_stop_trim", true},
                                    {"add_special_tokens", is_chat}}) {
@@ -279,6 +282,19 @@ TEST(Request, FieldsOfOtherServersAreTakenIfTheyAreOff) {
       EXPECT_THROW(read_request(body, is_chat, defaults()), RequestError) << name;
     }
   }
+}
+
+TEST(Request, WithoutSamplingTheTemperatureIsZero) {
+  for (const auto& [samples, temperature] : {std::pair{true, 0.5}, {false, 0.0}}) {
+    const RequestJson body{{"prompt", "a"}, {"temperature", 0.5}, {"do_sample", samples}};
+    EXPECT_EQ(read_request(body, false, defaults()).sampling.temperature, temperature);
+  }
+}
+
+TEST(Request, MistralsNameOfTheSeedIsAnother) {
+  EXPECT_EQ(read_request({{"prompt", "a"}, {"random_seed", 5}}, false, defaults()).seed, 5u);
+  EXPECT_EQ(read_request({{"prompt", "a"}, {"random_seed", 5}, {"seed", 5.0}}, false, defaults()).seed, 5u);
+  EXPECT_THROW(read_request({{"prompt", "a"}, {"random_seed", 5}, {"seed", 6}}, false, defaults()), RequestError);
 }
 
 TEST(Request, FieldsThatAreNullCountAsMissing) {

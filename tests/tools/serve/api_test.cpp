@@ -2242,6 +2242,13 @@ TEST_F(ApiTest, RolloutsSayWhatEndedThem) {
   EXPECT_EQ(text, whole["text"]);
 }
 
+TEST_F(ApiTest, RolloutsHaveTheBiasesOfTokens) {
+  const Json biased{{"max_new_tokens", 3}, {"ignore_eos", true}, {"logit_bias", {{"400", 1000}}}};
+  EXPECT_EQ(post_and_wait("/generate", rollout_of(biased))->json()["output_ids"], (Json{400, 400, 400}));
+  const auto answer = post_and_wait("/generate", rollout_of({{"logit_bias", {{"a", 1}}}}));
+  EXPECT_EQ(answer->json()["error"]["param"], "sampling_params.logit_bias");
+}
+
 TEST_F(ApiTest, ARolloutThatTheServerEndsSaysWhy) {
   const auto answer = post("/generate", R"({"text": "a", "stream": true, "sampling_params": {"max_new_tokens": 4000,
       "ignore_eos": true}})");

@@ -72,6 +72,11 @@ TEST(ResponseRequest, NamesTheFieldThatIsWrong) {
   }
 }
 
+TEST(ResponseRequest, TakesTheNamesOfAUser) {
+  EXPECT_EQ(wrong_field(R"({"input": "a", "user": "u", "user_id": "u", "random_seed": 5, "rid": "r"})"), "");
+  EXPECT_EQ(wrong_field(R"({"input": "a", "user_id": 5})"), "user_id");
+}
+
 TEST(ResponseRequest, NullCountsAsMissing) {
   const ResponseRequest request = read(R"({"input": "a", "text": null, "reasoning": null, "tools": [{"type": "function",
       "name": "f", "strict": null, "description": null, "parameters": null}]})");
