@@ -23,12 +23,14 @@ constexpr const char* routes[] = {"/api/chat",
                                   "/apply-template",
                                   "/update_weights_from_disk",
                                   "/flush_cache",
-                                  "/reset_prefix_cache",
                                   "/v1/chat/completions",
                                   "/v1/completions",
+                                  "/reset_prefix_cache",
                                   "/api/show",
                                   "/v1/responses",
-                                  "/v1/inside"};
+                                  "/v1/inside",
+                                  "/generate_stream",
+                                  "/"};
 
 ModelShelf::Settings settings() {
   ModelShelf::Settings settings{.arguments = {},
@@ -76,7 +78,7 @@ std::shared_ptr<FakeAnswer> post(const char* route, std::string_view body) {
 // next one is answered.
 extern "C" int LLVMFuzzerTestOneInput(const std::uint8_t* data, std::size_t size) {
   if (size == 0) return 0;
-  const char* const route = routes[data[0] % std::size(routes)];
+  const char* const route = routes[static_cast<std::uint8_t>(data[0] - 'd') % std::size(routes)];
   auto answer = post(route, {reinterpret_cast<const char*>(data) + 1, size - 1});
   if (!answer->wait(std::chrono::seconds(2))) {
     answer->disconnect();
