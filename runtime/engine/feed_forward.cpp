@@ -19,7 +19,7 @@ void add_bias(const kernels::Table& kernels, const std::vector<float>& bias, Ran
 void gate_up(const kernels::Table& kernels, HiddenAct act, const FeedForward& ffn, const Activations& x, Range slots,
              const FeedForwardScratch& scratch, const Worker& worker) {
   worker.begin(Operation::gate_up);
-  const std::size_t width = rows(ffn.up_proj);
+  const std::size_t width = ffn.up_proj.rows();
   const Range columns = own_columns(width, worker);
   const Matrix<float> gate = scratch.gate.rows(slots, width), up = scratch.up.rows(slots, width);
   if (ffn.gate_proj) {
@@ -40,7 +40,7 @@ void gate_up(const kernels::Table& kernels, HiddenAct act, const FeedForward& ff
 }
 
 Matrix<float> hidden(const FeedForward& ffn, Range slots, const FeedForwardScratch& scratch) {
-  return (ffn.gate_proj ? scratch.gate : scratch.up).rows(slots, rows(ffn.up_proj));
+  return (ffn.gate_proj ? scratch.gate : scratch.up).rows(slots, ffn.up_proj.rows());
 }
 
 void down(const kernels::Table& kernels, const FeedForward& ffn, const Activations& hidden, Range slots,

@@ -178,7 +178,7 @@ std::size_t suitable_threads(const Checkpoint& checkpoint) {
 
 KvType suitable_kv_type(const Model& model) {
   const bool rounded = std::any_of(model.layers.begin(), model.layers.end(), [](const Layer& layer) {
-    return takes_quantized(layer.attention.k_proj) || takes_quantized(layer.attention.v_proj);
+    return roundings_for(layer.attention.k_proj).to_int8 || roundings_for(layer.attention.v_proj).to_int8;
   });
   return rounded ? KvType::f16 : KvType::f32;
 }

@@ -146,16 +146,6 @@ Panels<Element> panels_of(const WeightMatrix& matrix) {
           matrix.cols()};
 }
 
-inline std::size_t rows(const WeightMatrix& matrix) {
-  return matrix.rows();
-}
-inline std::size_t cols(const WeightMatrix& matrix) {
-  return matrix.cols();
-}
-inline std::size_t byte_size(const WeightMatrix& matrix) {
-  return matrix.byte_size();
-}
-
 // Reads one row as floats into out, [cols].
 inline void read_row(const WeightMatrix& matrix, std::size_t row, float* out) {
   matrix.format().read_row(matrix.panel(row / kernels::panel_rows), row % kernels::panel_rows, matrix.cols(), out);
@@ -164,11 +154,6 @@ inline void read_row(const WeightMatrix& matrix, std::size_t row, float* out) {
 // Returns the rounding that products with this matrix require.
 inline Roundings roundings_for(const WeightMatrix& matrix) {
   return matrix.format().roundings;
-}
-
-// Returns whether products with this matrix take activations rounded to 8 bits instead of exact ones.
-inline bool takes_quantized(const WeightMatrix& matrix) {
-  return roundings_for(matrix).to_int8;
 }
 
 // Computes y[t] = matrix x[t] for every row t of y [T, rows] (T may be 0), for the columns of y that are rows of the

@@ -9,10 +9,10 @@ std::size_t widest_feed_forward(const Model& model) {
   std::size_t widest = 0;
   for (const Layer& layer : model.layers) {
     if (const auto* const ffn = std::get_if<FeedForward>(&layer.mlp)) {
-      widest = std::max(widest, rows(ffn->up_proj));
+      widest = std::max(widest, ffn->up_proj.rows());
     } else {
       for (const FeedForward& expert : std::get<MixtureOfExperts>(layer.mlp).experts) {
-        widest = std::max(widest, rows(expert.up_proj));
+        widest = std::max(widest, expert.up_proj.rows());
       }
     }
   }

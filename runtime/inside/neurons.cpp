@@ -59,7 +59,7 @@ class Neurons {
         before += std::find(chosen.begin(), chosen.end(), static_cast<float>(expert)) != chosen.end();
       }
     }
-    const std::size_t width = rows(moe.experts[expert].up_proj);
+    const std::size_t width = moe.experts[expert].up_proj.rows();
     return recording_.values(layer_tensor(layer, name)).subspan(before * width, width);
   }
 

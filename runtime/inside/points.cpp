@@ -86,7 +86,7 @@ class Points {
     const auto add_part = [&](std::string_view part, Axis axis, std::string formula) {
       add(layer_tensor(*layer_, prefix + std::string(part)), shown_of(part), {axis}, std::move(formula));
     };
-    const Axis width{"intermediate", rows(ffn.up_proj)};
+    const Axis width{"intermediate", ffn.up_proj.rows()};
     const auto plus = [](const std::vector<float>& bias) { return bias.empty() ? "" : " + bias"; };
     const std::string_view act = name_of(config_.hidden_act);
     if (ffn.gate_proj) add_part("gate_proj", width, fmt::format("g = W_gate n{}", plus(ffn.gate_bias)));

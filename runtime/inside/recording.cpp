@@ -54,7 +54,7 @@ void check_part(const Model& model, const SwitchedOff& part) {
   if (moe) check_index("expert", part.expert, moe->experts.size());
   if (!part.neuron) return;
   const FeedForward& ffn = moe ? moe->experts[*part.expert] : std::get<FeedForward>(model.layers[part.layer].mlp);
-  check_index("neuron", part.neuron, rows(ffn.up_proj));
+  check_index("neuron", part.neuron, ffn.up_proj.rows());
 }
 
 Recording::Recording(const Model& model, const kernels::Table& kernels, std::vector<Point> points, std::size_t tokens,

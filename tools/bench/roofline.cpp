@@ -53,7 +53,7 @@ Work operator*(double times, const Work& work) {
 }
 
 Work work_of(const WeightMatrix& matrix) {
-  return {static_cast<double>(byte_size(matrix)), 2.0 * static_cast<double>(rows(matrix) * cols(matrix))};
+  return {static_cast<double>(matrix.byte_size()), 2.0 * static_cast<double>(matrix.rows() * matrix.cols())};
 }
 
 Work work_of(const std::vector<float>& vector) {
@@ -146,13 +146,13 @@ std::size_t last_level_cache_bytes() {
 }
 
 std::size_t weight_bytes(const Model& model) {
-  const std::size_t embedding = model.lm_head ? byte_size(model.embed_tokens) : 0;
-  return static_cast<std::size_t>(work_of_layers(model, Experts::all).bytes) + byte_size(model.output()) + embedding;
+  const std::size_t embedding = model.lm_head ? model.embed_tokens.byte_size() : 0;
+  return static_cast<std::size_t>(work_of_layers(model, Experts::all).bytes) + model.output().byte_size() + embedding;
 }
 
 std::size_t weight_bytes_per_token(const Model& model) {
-  const std::size_t row = model.lm_head ? byte_size(model.embed_tokens) / rows(model.embed_tokens) : 0;
-  return static_cast<std::size_t>(work_of_layers(model, Experts::of_a_token).bytes) + byte_size(model.output()) + row;
+  const std::size_t row = model.lm_head ? model.embed_tokens.byte_size() / model.embed_tokens.rows() : 0;
+  return static_cast<std::size_t>(work_of_layers(model, Experts::of_a_token).bytes) + model.output().byte_size() + row;
 }
 
 double cache_bytes_per_token(const Config& config, KvType type, std::size_t depth, std::size_t tokens) {
@@ -164,9 +164,9 @@ double cache_bytes_per_token(const Config& config, KvType type, std::size_t dept
 bool multiplies_int8(const Model& model) {
   return std::any_of(model.layers.begin(), model.layers.end(), [](const Layer& layer) {
     const Attention& attention = layer.attention;
-    if (takes_quantized(attention.q_proj) || takes_quantized(attention.o_proj)) return true;
-    if (const auto* ffn = std::get_if<FeedForward>(&layer.mlp)) return takes_quantized(ffn->up_proj);
-    return takes_quantized(std::get<MixtureOfExperts>(layer.mlp).experts.front().up_proj);
+    if (roundings_for(attention.q_proj).to_int8 || roundings_for(attention.o_proj).to_int8) return true;
+    if (const auto* ffn = std::get_if<FeedForward>(&layer.mlp)) return roundings_for(ffn->up_proj).to_int8;
+    return roundings_for(std::get<MixtureOfExperts>(layer.mlp).experts.front().up_proj).to_int8;
   });
 }
 

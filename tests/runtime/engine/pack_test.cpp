@@ -56,8 +56,8 @@ StoredTensor full_of(float value, std::size_t cols, DType type = DType::f32) {
 }
 
 std::vector<float> all_rows(const WeightMatrix& matrix) {
-  std::vector<float> values(rows(matrix) * cols(matrix));
-  for (std::size_t row = 0; row < rows(matrix); ++row) read_row(matrix, row, &values[row * cols(matrix)]);
+  std::vector<float> values(matrix.rows() * matrix.cols());
+  for (std::size_t row = 0; row < matrix.rows(); ++row) read_row(matrix, row, &values[row * matrix.cols()]);
   return values;
 }
 
@@ -104,7 +104,7 @@ TEST(PackedMatrix, TakesAsManyBytesAsAFileOrOneMoreForEachSixBitInteger) {
   for (const DTypeRow& type : dtype_rows) {
     if (!find_matrix_format(type.type)) continue;
     const std::size_t in_file = 48 * 512 / type.block.elements * type.block.bytes;
-    const std::size_t packed = byte_size(pack(random_bytes(type.type, {37, 512}, 1), std::nullopt, 1));
+    const std::size_t packed = pack(random_bytes(type.type, {37, 512}, 1), std::nullopt, 1).byte_size();
     const bool six_bits =
         type.type == DType::q3_k || type.type == DType::q4_k || type.type == DType::q5_k || type.type == DType::iq4_xs;
     EXPECT_GE(packed, in_file) << type.name;
@@ -148,7 +148,7 @@ TEST(PackedMatrix, ForProductsOfBf16IsRoundedOnceAndPaddedWithZeros) {
         const WeightMatrix matrix = pack(tensor, type, 1, Compute::bf16);
         expect_same_bits(all_rows(matrix), rounded(to_floats(tensor), DType::bf16), std::string(name_of(from)));
         const std::size_t values = 37 * columns, places = 48 * kernels::block_count(columns) * kernels::block_cols;
-        ASSERT_EQ(byte_size(matrix), 2 * places);
+        ASSERT_EQ(matrix.byte_size(), 2 * places);
         std::size_t zeros = 0;
         for (std::size_t i = 0; i < places; ++i) zeros += load_element<std::uint16_t>(data_of(matrix), i) == 0;
         EXPECT_GE(zeros, places - values) << columns << " columns";
@@ -163,16 +163,16 @@ TEST(PackedMatrix, PaddingRowsAreZero) {
     for (const DType type : requested_types) {
       const WeightMatrix matrix = pack(tensor, type, 1);
       // Products do not show the padding, so this reads its bytes: all of lanes 1 to 15.
-      const std::size_t lane_bytes = byte_size(matrix) / 16;
+      const std::size_t lane_bytes = matrix.byte_size() / 16;
       std::size_t zeros = 0;
-      for (std::size_t i = 0; i < byte_size(matrix); ++i) zeros += data_of(matrix)[i] == std::byte{0};
+      for (std::size_t i = 0; i < matrix.byte_size(); ++i) zeros += data_of(matrix)[i] == std::byte{0};
       EXPECT_GE(zeros, 15 * lane_bytes) << name_of(from) << " as " << name_of(type);
     }
   }
   for (const DType type : part_types) {
     const WeightMatrix matrix = pack(random_bytes(type, {1, 256}, 8), std::nullopt, 1);
-    const std::size_t zeros = std::count(data_of(matrix), data_of(matrix) + byte_size(matrix), std::byte{0});
-    EXPECT_GE(zeros, 15 * byte_size(matrix) / 16) << name_of(type);
+    const std::size_t zeros = std::count(data_of(matrix), data_of(matrix) + matrix.byte_size(), std::byte{0});
+    EXPECT_GE(zeros, 15 * matrix.byte_size() / 16) << name_of(type);
   }
 }
 
@@ -180,7 +180,7 @@ TEST(PackedMatrix, ThreadsDoNotChangeABit) {
   const StoredTensor tensor = random_tensor(DType::f32, {700, 96}, 6);
   for (const DType type : requested_types) {
     const WeightMatrix alone = pack(tensor, type, 1), together = pack(tensor, type, 3);
-    EXPECT_EQ(std::memcmp(data_of(alone), data_of(together), byte_size(alone)), 0) << name_of(type);
+    EXPECT_EQ(std::memcmp(data_of(alone), data_of(together), alone.byte_size()), 0) << name_of(type);
   }
 }
 

@@ -131,7 +131,7 @@ TEST_P(SwitchedOffTest, NothingIsAddedWithoutAllParts) {
       if (const auto* const moe = std::get_if<MixtureOfExperts>(&model.layers[layer].mlp)) {
         for (std::size_t i = 0; i < moe->experts.size(); ++i) all.push_back({.layer = layer, .expert = i});
       } else {
-        const std::size_t width = rows(std::get<FeedForward>(model.layers[layer].mlp).up_proj);
+        const std::size_t width = std::get<FeedForward>(model.layers[layer].mlp).up_proj.rows();
         for (std::size_t i = 0; i < width; ++i) all.push_back({.layer = layer, .neuron = i});
       }
     }
@@ -169,7 +169,7 @@ TEST(SwitchedOff, ANeuronOfAnExpertIsOffAlone) {
   const Model model = load_golden_model(golden);
   const Recording whole = record_all(model, golden.tokens);
   const Recording without = record_without(model, golden.tokens, {{.layer = 0, .expert = 1, .neuron = 3}});
-  const std::size_t width = rows(std::get<MixtureOfExperts>(model.layers[0].mlp).experts[1].up_proj);
+  const std::size_t width = std::get<MixtureOfExperts>(model.layers[0].mlp).experts[1].up_proj.rows();
   for (std::size_t expert = 0; expert < 4; ++expert) {
     const std::string name = "model.layers.0.mlp.experts." + std::to_string(expert) + ".down_proj.input";
     const auto before = whole.values(name), after = without.values(name);

@@ -43,7 +43,7 @@ std::vector<Bf16> rounded_rows(const kernels::Table& table, const std::vector<fl
 }
 
 std::vector<float> bf16_product(const kernels::Table& table, const WeightMatrix& matrix, const std::vector<float>& x) {
-  const std::size_t n = cols(matrix), m = rows(matrix), tokens = x.size() / n;
+  const std::size_t n = matrix.cols(), m = matrix.rows(), tokens = x.size() / n;
   const std::vector<Bf16> values = rounded_rows(table, x, n);
   std::vector<float> y(tokens * m, NAN);
   const Activations activations{

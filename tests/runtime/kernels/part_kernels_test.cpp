@@ -50,7 +50,7 @@ TEST_P(PartKernels, MatmulOfABatchEqualsSingleTokens) {
   constexpr std::size_t rows = 83, most = 13;
   for (const DType type : part_types) {
     const WeightMatrix matrix = pack(random_blocks(type, rows, whole_blocks(type, 19), 33), {}, 1);
-    const std::size_t columns = cols(matrix);
+    const std::size_t columns = matrix.cols();
     const std::vector<float> x = random_floats(most * columns, 34);
     for (std::size_t tokens = 2; tokens <= most; ++tokens) {
       const std::vector<float> batch = product(table(), matrix, {x.begin(), x.begin() + tokens * columns});

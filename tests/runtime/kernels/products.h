@@ -18,9 +18,9 @@ namespace minimind {
 class Input {
  public:
   Input(const kernels::Table& table, const WeightMatrix& matrix, const std::vector<float>& x) : x_(x) {
-    const std::size_t n = cols(matrix), tokens = x.size() / n;
+    const std::size_t n = matrix.cols(), tokens = x.size() / n;
     activations_.exact = {x_.data(), tokens, n};
-    if (!takes_quantized(matrix)) return;
+    if (!roundings_for(matrix).to_int8) return;
     blocks_.resize(tokens * n / kernels::block_cols);
     for (std::size_t t = 0; t < tokens; ++t) table.quantize(&x_[t * n], n, &blocks_[t * n / kernels::block_cols]);
     activations_.quantized = {blocks_.data(), tokens, n / kernels::block_cols};
@@ -50,10 +50,10 @@ class Input {
 
 inline std::vector<float> product(const kernels::Table& table, const WeightMatrix& matrix,
                                   const std::vector<float>& x) {
-  const std::size_t tokens = x.size() / cols(matrix);
-  std::vector<float> y(tokens * rows(matrix), NAN);
-  const Range panels{0, kernels::panel_count(rows(matrix))};
-  matmul(table, matrix, panels, Input(table, matrix, x).activations(), Matrix<float>{y.data(), tokens, rows(matrix)});
+  const std::size_t tokens = x.size() / matrix.cols();
+  std::vector<float> y(tokens * matrix.rows(), NAN);
+  const Range panels{0, kernels::panel_count(matrix.rows())};
+  matmul(table, matrix, panels, Input(table, matrix, x).activations(), Matrix<float>{y.data(), tokens, matrix.rows()});
   return y;
 }
 
@@ -74,7 +74,7 @@ inline void expect_product(const kernels::Table& table, const WeightMatrix& matr
                            const WeightMatrix* minima = nullptr) {
   const Input input(table, matrix, x);
   const std::vector<float> y = product(table, matrix, x);
-  const std::size_t n = cols(matrix), m = rows(matrix), tokens = x.size() / n;
+  const std::size_t n = matrix.cols(), m = matrix.rows(), tokens = x.size() / n;
   std::vector<float> row(n), minimum(n);
   for (std::size_t r = 0; r < m; ++r) {
     read_row(matrix, r, row.data());
