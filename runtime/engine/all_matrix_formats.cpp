@@ -74,6 +74,17 @@ void put_block(const std::byte* stored, std::size_t row, Block& out) {
   }
 }
 
+template <class Block>
+void lay_out_blocks(const std::byte* source, std::size_t row_size, std::size_t rows, std::size_t cols,
+                    std::byte* panel) {
+  const auto out = reinterpret_cast<Block*>(panel);
+  for (std::size_t row = 0; row < rows; ++row) {
+    for (std::size_t block = 0; block < elements_of<Block>(cols); ++block) {
+      put_block(source + row * row_size + block * block_shape(stored_type<Block>).bytes, row, out[block]);
+    }
+  }
+}
+
 template <std::size_t bits>
 unsigned bits_of(const kernels::BitPlane<bits>& plane, std::size_t row, std::size_t col) {
   const std::size_t first_bit = col / group_cols * bits;
@@ -174,7 +185,7 @@ constexpr MatrixFormat bf16_format{
 };
 
 template <class Block>
-constexpr MatrixFormat format_of = format_of_blocks<Block, put_block<Block>, read_block<Block>>();
+constexpr MatrixFormat format_of = format_of_blocks<Block, lay_out_blocks<Block>, read_block<Block>>();
 
 template <class... Blocks>
 constexpr std::array<MatrixFormat, 1 + sizeof...(Blocks)> formats_for(const kernels::ProductsOf<Blocks...>&) {

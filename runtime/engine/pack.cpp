@@ -51,7 +51,7 @@ void convert_panel(const StoredTensor& tensor, const std::byte* source, std::siz
 }
 
 // As many bytes are still in the cache when they are laid out, and take longer to read than a system call.
-constexpr std::size_t bytes_per_read = 64 << 10;
+constexpr std::size_t bytes_per_read = 128 << 10;
 
 // Writes rows [first_row, last_row) of a stored matrix into their panels. first_row must start a panel. Rows in a file
 // are read to `buffer`, some panels at a time.

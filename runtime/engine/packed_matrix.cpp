@@ -14,25 +14,43 @@ using kernels::group_cols;
 using kernels::panel_rows;
 using kernels::Q8Block;
 
-// Writes a column of a square of values.
-template <class Element, std::size_t... row>
-void put_column(const Element (&square)[panel_rows][panel_rows], std::size_t col, Element* out,
-                std::index_sequence<row...>) {
-  ((out[row] = square[row][col]), ...);
+// Returns values of two rows in turns, from column `first` of each on.
+template <std::size_t first, class Row, std::size_t... i>
+Row zip(Row even, Row odd, std::index_sequence<i...>) {
+  return Row{(i % 2 == 0 ? even[first + i / 2] : odd[first + i / 2])...};
+}
+
+// Writes the columns of a square of values, `stride` bytes apart. Each step halves the distance of a column's values.
+template <class Row, std::size_t... i>
+void transpose(const std::byte* source, std::size_t row_size, std::byte* out, std::size_t stride,
+               std::index_sequence<i...> all) {
+  constexpr std::size_t side = sizeof...(i);
+  Row rows[side];
+  (std::memcpy(&rows[i], source + i * row_size, sizeof(Row)), ...);
+  for (std::size_t step = 1; step < side; step *= 2) {
+    const Row zipped[] = {zip<i % 2 * side / 2>(rows[i / 2], rows[(i + side) / 2], all)...};
+    ((rows[i] = zipped[i]), ...);
+  }
+  (std::memcpy(out + i * stride, &rows[i], sizeof(Row)), ...);
 }
 
 // `Element` is an unsigned number of the size of the values.
 template <class Element>
 void lay_out_values(const std::byte* source, std::size_t row_size, std::size_t rows, std::size_t cols,
                     std::byte* panel) {
-  const auto out = reinterpret_cast<Element*>(panel);
-  for (std::size_t first = 0; first < cols; first += panel_rows) {
-    const std::size_t count = std::min(panel_rows, cols - first);
-    Element square[panel_rows][panel_rows]{};
-    for (std::size_t row = 0; row < rows; ++row)
-      std::memcpy(square[row], source + row * row_size + first * sizeof(Element), count * sizeof(Element));
-    for (std::size_t col = 0; col < count; ++col)
-      put_column(square, col, out + (first + col) * panel_rows, std::make_index_sequence<panel_rows>());
+  typedef Element Row __attribute__((vector_size(16)));  // as large as a register of any instruction set
+  constexpr std::size_t size = sizeof(Element), side = sizeof(Row) / size, stride = panel_rows * size;
+  const bool in_squares = rows % side == 0 && cols % side == 0;
+  for (std::size_t col = 0; col < cols; col += in_squares ? side : 1) {
+    for (std::size_t row = 0; row < rows; row += in_squares ? side : 1) {
+      const std::byte* const in = source + row * row_size + col * size;
+      std::byte* const out = panel + col * stride + row * size;
+      if (in_squares) {
+        transpose<Row>(in, row_size, out, stride, std::make_index_sequence<side>());
+      } else {
+        std::memcpy(out, in, size);
+      }
+    }
   }
 }
 
@@ -59,11 +77,14 @@ constexpr MatrixFormat format_of_values{
     .multiply = multiply_values<Element>,
 };
 
-void put_q8(const std::byte* stored, std::size_t row, Q8Block& out) {
-  out.scale[row] = load_element<std::uint16_t>(stored, 0);
-  stored += sizeof out.scale[row];
-  for (std::size_t group = 0; group < block_cols / group_cols; ++group) {
-    std::memcpy(out.quant[group][row], stored + group * group_cols, group_cols);
+void lay_out_q8(const std::byte* source, std::size_t row_size, std::size_t rows, std::size_t cols, std::byte* panel) {
+  static_assert(group_cols == sizeof(std::uint32_t));
+  const auto blocks = reinterpret_cast<Q8Block*>(panel);
+  for (std::size_t i = 0; i < cols / block_cols; ++i, source += block_shape(DType::q8_0).bytes) {
+    for (std::size_t row = 0; row < rows; ++row)
+      blocks[i].scale[row] = load_element<std::uint16_t>(source + row * row_size, 0);
+    lay_out_values<std::uint32_t>(source + sizeof blocks[i].scale[0], row_size, rows, block_cols / group_cols,
+                                  reinterpret_cast<std::byte*>(blocks[i].quant));
   }
 }
 
@@ -75,7 +96,7 @@ void read_q8(const Q8Block& block, std::size_t row, float* out) {
 }
 
 constexpr MatrixFormat plain_formats[] = {format_of_values<float>, format_of_values<F16>, format_of_values<Bf16>,
-                                          format_of_blocks<Q8Block, put_q8, read_q8>()};
+                                          format_of_blocks<Q8Block, lay_out_q8, read_q8>()};
 
 }  // namespace
 

@@ -163,10 +163,10 @@ inline void matmul(const kernels::Table& kernels, const WeightMatrix& matrix, Ra
   if (y.rows > 0) matrix.format().multiply(kernels, matrix, panels, x, y);
 }
 
-// The format of a type whose elements are Blocks. put(stored, row, out) writes a block as it is in a GGUF file to one
-// row of a kernel's block of 16 rows, which has the same integers and scales in another order; read(block, row, out)
-// computes the values of one row, bit for bit those of dequantize() for the stored block.
-template <class Block, auto put, auto read>
+// The format of a type whose elements are Blocks: a kernel's block of 16 rows has the integers and scales of blocks as
+// they are in GGUF files, in another order. read(block, row, out) computes the values of one row, bit for bit those of
+// dequantize() for the stored block.
+template <class Block, auto lay_out, auto read>
 constexpr MatrixFormat format_of_blocks() {
   constexpr BlockShape shape = block_shape(stored_type<Block>);
   static_assert(10 * sizeof(Block) <= 11 * shape.bytes * kernels::panel_rows);
@@ -174,15 +174,7 @@ constexpr MatrixFormat format_of_blocks() {
       .type = stored_type<Block>,
       .roundings = {.to_int8 = true},
       .panel_bytes = [](std::size_t cols) { return elements_of<Block>(cols) * sizeof(Block); },
-      .lay_out =
-          [](const std::byte* source, std::size_t row_size, std::size_t rows, std::size_t cols, std::byte* panel) {
-            const auto out = reinterpret_cast<Block*>(panel);
-            for (std::size_t row = 0; row < rows; ++row) {
-              for (std::size_t block = 0; block < elements_of<Block>(cols); ++block) {
-                put(source + row * row_size + block * shape.bytes, row, out[block]);
-              }
-            }
-          },
+      .lay_out = lay_out,
       .read_row =
           [](const std::byte* panel, std::size_t row, std::size_t cols, float* out) {
             const auto blocks = reinterpret_cast<const Block*>(panel);

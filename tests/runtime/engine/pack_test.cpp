@@ -140,6 +140,18 @@ TEST(PackedMatrix, OddWidthsAreConvertedToTheEnd) {
   }
 }
 
+TEST(PackedMatrix, ValuesOfAnyShapeStayTheSame) {
+  for (const DType type : {DType::f32, DType::f16, DType::bf16}) {
+    for (const std::size_t rows : {1u, 8u, 12u, 37u, 64u}) {
+      for (const std::size_t columns : {1u, 4u, 8u, 17u, 100u}) {
+        const StoredTensor tensor = random_tensor(type, {rows, columns}, 9);
+        expect_same_bits(all_rows(pack(tensor, std::nullopt, 1)), to_floats(tensor),
+                         std::string(name_of(type)) + ", " + shape_text(tensor.shape));
+      }
+    }
+  }
+}
+
 TEST(PackedMatrix, ForProductsOfBf16IsRoundedOnceAndPaddedWithZeros) {
   for (const std::size_t columns : {1u, 31u, 33u, 96u, 352u}) {
     for (const DType from : {DType::f32, DType::f16, DType::bf16}) {
