@@ -42,8 +42,7 @@ class JsonBuilder : public nlohmann::json_sax<Json> {
 
   Json build() {
     // Json::sax_parse() would bring the library's readers of five binary formats.
-    const auto bytes = [this] { return nlohmann::detail::input_adapter(text_.begin(), text_.end()); };
-    nlohmann::detail::parser<Json, decltype(bytes())>(bytes()).sax_parse(this);
+    nlohmann::detail::parser<Json, Characters>(Characters{this}).sax_parse(this);
     return std::move(root_);
   }
 
@@ -71,8 +70,9 @@ class JsonBuilder : public nlohmann::json_sax<Json> {
   bool end_array() override { return close(std::move(open_.back().value)); }
   bool end_object() override { return close(finished(open_.back())); }
 
-  bool parse_error(std::size_t position, const std::string&, const nlohmann::detail::exception& error) override {
+  bool parse_error(std::size_t taken, const std::string&, const nlohmann::detail::exception& error) override {
     constexpr int number_out_of_range = 406;
+    const std::size_t position = taken + indentation_;
     if (error.id == number_out_of_range) {
       throw Error(
           fmt::format("{}: holds a number that is too large for a double before byte {}, expected a finite number",
@@ -83,6 +83,22 @@ class JsonBuilder : public nlohmann::json_sax<Json> {
   }
 
  private:
+  // The characters of the text without the indentation of lines, which may be most of it: the parser takes as long for
+  // each space as for a character of a string. A string has no line feed.
+  struct Characters {
+    using char_type = char;
+    JsonBuilder* of;
+
+    int get_character() {
+      const std::string_view text = of->text_;
+      std::size_t& next = of->next_;
+      if (next > 0 && text[next - 1] == '\n') {
+        for (; next < text.size() && text[next] == ' '; ++next) ++of->indentation_;
+      }
+      return next < text.size() ? static_cast<unsigned char>(text[next++]) : std::char_traits<char>::eof();
+    }
+  };
+
   static constexpr bool is_ordered = std::is_same_v<Json, nlohmann::ordered_json>;
   // A node of std::map has three pointers and a colour; each allocation has a header, and a vector up to half unused.
   static constexpr std::size_t allocation_overhead = 16;
@@ -195,6 +211,7 @@ class JsonBuilder : public nlohmann::json_sax<Json> {
   }
 
   std::string_view text_;
+  std::size_t next_ = 0, indentation_ = 0;  // the next character of the text, and how many the parser has not seen
   const std::string& source_;
   const Limits limits_;
   const Use use_;

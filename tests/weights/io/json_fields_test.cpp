@@ -1,7 +1,9 @@
 #include "weights/io/json_fields.h"
 
+#include <fmt/core.h>
 #include <gtest/gtest.h>
 
+#include <algorithm>
 #include <nlohmann/json.hpp>
 #include <random>
 #include <string>
@@ -10,6 +12,7 @@
 #include "tests/support/cases.h"
 #include "tests/support/peak_memory.h"
 #include "tests/support/temporary_file.h"
+#include "weights/base/error.h"
 
 namespace minimind {
 namespace {
@@ -82,6 +85,26 @@ TEST(ParseJson, NamesWhatIsWrong) {
   EXPECT_EQ(error_in("\"\xff\""), "x: is not valid JSON at byte 2 of 3, expected JSON; mend it or copy it again");
   EXPECT_EQ(error_in("[1e999]"),
             "x: holds a number that is too large for a double before byte 6, expected a finite number");
+}
+
+TEST(ParseJson, NamesTheByteThatTheLibraryNamesInIndentedText) {
+  std::mt19937 random(2);
+  unsigned wrong = 0;
+  for (unsigned i = 0; i < cases(1000); ++i) {
+    std::string text = Json::parse(random_json(random, 3)).dump(static_cast<int>(random() % 4));
+    for (const char space : {' ', '\n', '\t'}) text.insert(random() % (text.size() + 1), random() % 3, space);
+    text.replace(random() % text.size(), random() % 2, 1, "x{]\",:1\n \t"[random() % 10]);
+    std::string expected;
+    try {
+      EXPECT_EQ(parse<Json>(text), Json::parse(text)) << text;
+    } catch (const Json::parse_error& error) {
+      expected = fmt::format("at byte {} of {},", std::min(error.byte, text.size()), text.size());
+      ++wrong;
+    } catch (const Error&) {
+    }
+    EXPECT_NE(error_in(text).find(expected), std::string::npos) << text << "\n" << expected << error_in(text);
+  }
+  EXPECT_GT(wrong, 100u);
 }
 
 TEST(ParseJson, LimitsNesting) {
