@@ -5,8 +5,9 @@
 #include <algorithm>
 #include <functional>
 #include <limits>
+#include <numeric>
 #include <queue>
-#include <tuple>
+#include <utility>
 
 #include "runtime/text/utf8.h"
 #include "weights/base/cancel.h"
@@ -74,32 +75,29 @@ struct Bpe::Word {
   std::priority_queue<std::uint64_t, std::vector<std::uint64_t>, std::greater<>> queue;
 };
 
-Bpe::Bpe(std::span<const BpeMerge> merges, std::size_t vocab_size) : first_rule_(vocab_size + 1) {
-  std::vector<std::uint32_t> ranks(merges.size());
-  for (std::uint32_t rank = 0; rank < ranks.size(); ++rank) ranks[rank] = rank;
-  std::sort(ranks.begin(), ranks.end(), [&](std::uint32_t a, std::uint32_t b) {
-    return std::tie(merges[a].left, merges[a].right, a) < std::tie(merges[b].left, merges[b].right, b);
-  });
-  rules_.reserve(merges.size());
+Bpe::Bpe(std::span<const BpeMerge> merges, std::size_t vocab_size)
+    : first_rule_(vocab_size + 1), rules_(merges.size()) {
+  for (const BpeMerge& merge : merges) ++first_rule_[static_cast<std::size_t>(merge.left) + 1];
+  std::partial_sum(first_rule_.begin(), first_rule_.end(), first_rule_.begin());
+  std::vector<std::uint32_t> next = first_rule_;
   result_of_.reserve(merges.size());
-  for (const BpeMerge& merge : merges) result_of_.push_back(merge.result);
-  for (std::size_t i = 0; i < ranks.size(); ++i) {
-    const BpeMerge& merge = merges[ranks[i]];
-    const bool given_again =
-        i + 1 < ranks.size() && merges[ranks[i + 1]].left == merge.left && merges[ranks[i + 1]].right == merge.right;
-    if (given_again) continue;
-    rules_.push_back({merge.right, ranks[i], merge.result});
-    ++first_rule_[static_cast<std::size_t>(merge.left) + 1];
+  for (const BpeMerge& merge : merges) {
+    const auto rank = static_cast<std::uint32_t>(result_of_.size());
+    rules_[next[static_cast<std::size_t>(merge.left)]++] = {merge.right, rank, merge.result};
+    result_of_.push_back(merge.result);
   }
-  for (std::size_t id = 0; id < vocab_size; ++id) first_rule_[id + 1] += first_rule_[id];
+  for (std::size_t id = 0; id < vocab_size; ++id) {
+    std::ranges::sort(rules_.begin() + first_rule_[id], rules_.begin() + first_rule_[id + 1], {},
+                      [](const Rule& rule) { return std::pair(rule.right, rule.rank); });
+  }
 }
 
 const Bpe::Rule* Bpe::find(std::int32_t left, std::int32_t right) const {
   const Rule* const begin = rules_.data() + first_rule_[static_cast<std::size_t>(left)];
   const Rule* const end = rules_.data() + first_rule_[static_cast<std::size_t>(left) + 1];
-  const Rule* const rule =
-      std::lower_bound(begin, end, right, [](const Rule& r, std::int32_t id) { return r.right < id; });
-  return rule != end && rule->right == right ? rule : nullptr;
+  const Rule* const after =
+      std::upper_bound(begin, end, right, [](std::int32_t id, const Rule& rule) { return id < rule.right; });
+  return after != begin && after[-1].right == right ? after - 1 : nullptr;
 }
 
 void Bpe::merge(std::vector<std::int32_t>& ids) const {

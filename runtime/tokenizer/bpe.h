@@ -49,7 +49,7 @@ class Bpe {
   void merge_queued(Word& word) const;
 
   std::vector<std::uint32_t> first_rule_;  // [vocab_size + 1]: the rules of `left` start here and end at the next
-  std::vector<Rule> rules_;                // by left, then right
+  std::vector<Rule> rules_;                // by left, right and rank
   std::vector<std::int32_t> result_of_;    // [merges], by rank
 };
 
