@@ -5,13 +5,14 @@
 #include <algorithm>
 #include <array>
 #include <cstdint>
-#include <set>
 #include <string_view>
+#include <unordered_set>
 #include <utility>
 
 #include "runtime/text/utf8.h"
 #include "runtime/tokenizer/tokenizer.h"
 #include "runtime/tokenizer/tokenizer_json_writer.h"
+#include "runtime/tokenizer/vocabulary.h"
 #include "weights/base/error.h"
 #include "weights/base/text.h"
 
@@ -88,6 +89,7 @@ namespace {
 
 using gguf_keys::TokenType;
 using Integers = std::vector<std::int64_t>;
+using TextSet = std::unordered_set<std::string_view, TextHash>;
 
 constexpr std::string_view way_out = "use the model's tokenizer.json";
 constexpr std::string_view corrupt = "the file is corrupt; copy or convert it again";
@@ -190,7 +192,7 @@ void check_texts(const TokenizerFields& fields, const GgufTexts& texts) {
     fields.fail(gguf_keys::tokens, fmt::format("{} tokens", texts.size()),
                 fmt::format("1 to {}", most_tokenizer_entries));
   }
-  std::set<std::string_view> seen;
+  TextSet seen(texts.size());
   for (std::size_t id = 0; id < texts.size(); ++id) {
     const auto key = [&] { return fmt::format("{}[{}]", gguf_keys::tokens, id); };
     if (!is_utf8(texts[id])) fields.fail(key(), "bytes that are not UTF-8", "a string");
@@ -233,7 +235,7 @@ void read_tokens(const TokenizerFields& fields, const GgufTexts& texts, const st
 }
 
 void read_merges(const TokenizerFields& fields, TokenizerData& data) {
-  std::set<std::string_view> tokens;
+  TextSet tokens(data.vocab.size());
   for (const auto& [text, id] : data.vocab) tokens.insert(text);
   const GgufTexts& merges = fields.texts(gguf_keys::merges);
   if (merges.size() > most_tokenizer_entries) {

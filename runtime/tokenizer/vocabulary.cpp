@@ -44,9 +44,15 @@ const Alphabet& alphabet() {
 constexpr std::int32_t max_vocab_size = 1 << 20;
 constexpr std::int32_t no_id = -1;
 
-// A polynomial whose coefficients are 7 bytes of the text each, modulo the prime 2^61 - 1. Its argument is of this run,
-// so that no file can choose texts with equal hashes.
-std::uint64_t hash_of(std::string_view text) {
+void check_range(std::int32_t id, const std::string& where) {
+  if (id >= 0 && id < max_vocab_size) return;
+  throw Error(fmt::format("{}: found id {}, expected one from 0 to {}", where, id, max_vocab_size - 1));
+}
+
+}  // namespace
+
+// A polynomial whose coefficients are 7 bytes of the text each, modulo the prime 2^61 - 1.
+std::size_t TextHash::operator()(std::string_view text) const {
   constexpr std::uint64_t prime = (std::uint64_t{1} << 61) - 1;
   static const std::uint64_t argument = [] {
     const auto time = static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
@@ -59,15 +65,8 @@ std::uint64_t hash_of(std::string_view text) {
     const auto product = static_cast<unsigned __int128>(hash + coefficient) * argument;
     hash = (static_cast<std::uint64_t>(product & prime) + static_cast<std::uint64_t>(product >> 61)) % prime;
   }
-  return hash;
+  return static_cast<std::size_t>(hash);
 }
-
-void check_range(std::int32_t id, const std::string& where) {
-  if (id >= 0 && id < max_vocab_size) return;
-  throw Error(fmt::format("{}: found id {}, expected one from 0 to {}", where, id, max_vocab_size - 1));
-}
-
-}  // namespace
 
 std::string to_byte_level(std::string_view bytes) {
   std::string text;
@@ -90,6 +89,7 @@ std::optional<std::string> from_byte_level(std::string_view text) {
 
 Vocabulary::Vocabulary(const TokenizerData& data)
     : slots_(std::bit_ceil(2 * (data.vocab.size() + data.added_tokens.size()) + 1), no_id) {
+  tokens_.reserve(data.vocab.size() + data.added_tokens.size());
   add_model_tokens(data);
   add_added_tokens(data);
 }
@@ -158,7 +158,7 @@ Vocabulary::Token& Vocabulary::place(std::int32_t id) {
 }
 
 std::size_t Vocabulary::slot_of(std::string_view text) const {
-  std::size_t slot = hash_of(text) & (slots_.size() - 1);
+  std::size_t slot = TextHash()(text) & (slots_.size() - 1);
   while (slots_[slot] != no_id && tokens_[static_cast<std::size_t>(slots_[slot])].text != text)
     slot = (slot + 1) & (slots_.size() - 1);
   return slot;

@@ -20,6 +20,11 @@ std::string to_byte_level(std::string_view bytes);
 // Returns the bytes that `text` spells; std::nullopt if a character is outside the alphabet or `text` is not UTF-8.
 std::optional<std::string> from_byte_level(std::string_view text);
 
+// A hash of texts whose parameter is of this run, so that no file can choose texts with equal hashes.
+struct TextHash {
+  std::size_t operator()(std::string_view text) const;
+};
+
 // The tokens of a tokenizer by id and by text: those of the BPE model and the added tokens, which may be among them.
 class Vocabulary {
  public:
