@@ -101,7 +101,8 @@ LoadedModel::LoadedModel(const Checkpoint& checkpoint, OpenOptions open_options,
   if (found) {
     // A library does not wait for a pipe, as a command does.
     if (options.chat_template) open_input(options.chat_template);
-    llm_.read_text_parts(read_tokenizer(*found), text_or_empty(options.chat_template));
+    const TokenizerData data = read_tokenizer(*found);
+    llm_.read_text_parts(data, Tokenizer(data), text_or_empty(options.chat_template));
   }
   if (session_files_) identity_ = identify(checkpoint, type_, compute_);
   note_all(checkpoint);

@@ -115,8 +115,8 @@ GenerateOptions LLM::generate_options(const GenerationParameters& parameters, bo
   return options;
 }
 
-void LLM::read_text_parts(const TokenizerData& data, const std::string& template_path) {
-  tokenizer.emplace(data);
+void LLM::read_text_parts(const TokenizerData& data, Tokenizer its_tokenizer, const std::string& template_path) {
+  tokenizer = std::move(its_tokenizer);
   tag_tokens = answer_tag_tokens(*tokenizer);
   FoundTemplate found = template_or_family(template_path, data, config.family);
   chat_template = std::move(found.chat_template);

@@ -95,9 +95,9 @@ struct LLM {
     return Forward(*model, kernels, threads, std::min(tokens, batch_tokens), with_positions);
   }
 
-  // Takes the tokenizer, and the chat template of a file, or, if that is empty, the tokenizer's or the family's. Throws
-  // Error as Tokenizer() and find_template() do.
-  void read_text_parts(const TokenizerData& data, const std::string& template_path);
+  // Takes the tokenizer of `data`, and the chat template of a file, or, if that is empty, the tokenizer's or the
+  // family's. Throws Error as find_template() does.
+  void read_text_parts(const TokenizerData& data, Tokenizer its_tokenizer, const std::string& template_path);
 };
 
 // Returns what a person should know of a tokenizer for a model: that it is not the model's, so that text would be

@@ -4,6 +4,7 @@
 #include <future>
 #include <system_error>
 #include <thread>
+#include <utility>
 
 #include "runtime/engine/load_model.h"
 #include "runtime/tokenizer/files.h"
@@ -17,8 +18,13 @@ namespace minimind {
 
 namespace {
 
+struct MadeTokenizer {
+  TokenizerData data;
+  Tokenizer tokenizer{data};
+};
+
 // Runs a task on a thread of its own, or at once if there is none: std::async of libc++ waits forever then.
-std::jthread start(std::packaged_task<TokenizerData()>& task) {
+std::jthread start(std::packaged_task<MadeTokenizer()>& task) {
   try {
     const HeldSignals held;
     return std::jthread(std::ref(task));
@@ -72,19 +78,20 @@ LLM load_llm(const CheckpointOptions& checkpoint_options, const RunOptions& run,
 LLM load_llm(const GenerationArguments& arguments, const TextParts& parts,
              const std::function<void(const Checkpoint&)>& use) {
   const std::string& model = arguments.checkpoint.model;
-  // A tokenizer takes as long to read as a small model.
-  std::packaged_task<TokenizerData()> read(
-      [&] { return read_tokenizer(require_tokenizer_path(arguments.tokenizer, model)); });
-  std::future<TokenizerData> tokenizer = read.get_future();
+  // A tokenizer takes as long to read and to make as a small model.
+  std::packaged_task<MadeTokenizer()> read(
+      [&] { return MadeTokenizer{read_tokenizer(require_tokenizer_path(arguments.tokenizer, model))}; });
+  std::future<MadeTokenizer> tokenizer = read.get_future();
   std::jthread reader;
   if (parts.chat_template || parts.requires_tokenizer) reader = start(read);
   const auto complete = [&](const Checkpoint& checkpoint, LLM& llm) {
     if (use) use(checkpoint);
     if (arguments.context) llm.positions = *arguments.context;
     if (parts.chat_template) {
-      llm.read_text_parts(tokenizer.get(), *parts.chat_template);
+      MadeTokenizer made = tokenizer.get();
+      llm.read_text_parts(made.data, std::move(made.tokenizer), *parts.chat_template);
     } else if (parts.requires_tokenizer) {
-      llm.tokenizer.emplace(tokenizer.get());
+      llm.tokenizer = tokenizer.get().tokenizer;
     } else {
       llm.tokenizer = optional_tokenizer(arguments.tokenizer, model);
     }

@@ -19,7 +19,8 @@ LLM poet() {
   const std::string folder = MINIMIND_SOURCE_DIR "/weights/demo";
   HugePageArena memory;
   LLM llm = load_llm(open_checkpoint(folder + "/model.pth", {}), {.threads = 1}, memory);
-  llm.read_text_parts(read_tokenizer(folder + "/tokenizer.json"), "");
+  const TokenizerData data = read_tokenizer(folder + "/tokenizer.json");
+  llm.read_text_parts(data, Tokenizer(data), "");
   return llm;
 }
 
@@ -59,7 +60,7 @@ TEST(Llm, ItsFactsAreWhatAPersonShouldKnow) {
   other.vocab.resize(100);
   other.merges.clear();
   std::erase_if(other.added_tokens, [](const AddedToken& token) { return token.id >= 100; });
-  llm.read_text_parts(other, "");
+  llm.read_text_parts(other, Tokenizer(other), "");
   llm.model->type_fallbacks = {Fact("kept a matrix")};
   std::vector<std::string> facts;
   for (const Fact& fact : llm.facts()) facts.push_back(fact.english());
