@@ -60,8 +60,8 @@ class JsonBuilder : public nlohmann::json_sax<Json> {
   }
   bool binary(typename Json::binary_t&) override { return false; }
 
-  bool start_object(std::size_t) override { return open(Json::object(), sizeof(typename Json::object_t)); }
-  bool start_array(std::size_t) override { return open(Json::array(), sizeof(typename Json::array_t)); }
+  bool start_object(std::size_t) override { return open(Json::value_t::object, sizeof(typename Json::object_t)); }
+  bool start_array(std::size_t) override { return open(Json::value_t::array, sizeof(typename Json::array_t)); }
   bool key(std::string& name) override {
     take_memory(size_of(name) + member_overhead);
     open_.back().name = std::move(name);
@@ -130,6 +130,7 @@ class JsonBuilder : public nlohmann::json_sax<Json> {
       root_ = std::move(value);
     } else if (is_used()) {
       use_(open_.size() > 1 ? open_[open_.size() - 2].name : inside_, open_.back().name, value);
+      value.clear();  // the destructor would first move the values of an array to a list
       memory_ = 0;
     } else if (open_.back().value.is_array()) {
       open_.back().value.push_back(std::move(value));
