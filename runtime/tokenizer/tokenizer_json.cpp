@@ -123,7 +123,11 @@ std::optional<std::pair<std::string, std::string>> as_merge(const Json& value) {
 // Tokens and merges, which are nearly all of the file: each is taken as it is read, and never part of a JSON value.
 class VocabReader {
  public:
-  explicit VocabReader(TokenizerData& data) : data_(data) {}
+  explicit VocabReader(TokenizerData& data) : data_(data) {
+    constexpr std::size_t usual_entries = 8192;  // a vector that grows is copied, each time to new pages
+    data_.vocab.reserve(usual_entries);
+    data_.merges.reserve(usual_entries);
+  }
 
   void take(const std::string& of, const std::string& name, const Json& value) {
     if (of == "vocab") take_token(name, value);
@@ -144,12 +148,12 @@ class VocabReader {
     if (merges_ == most_tokenizer_entries) reject("merges", "merges");
     // The first line of a merges.txt, which some exports copy and Hugging Face skips too.
     const bool is_heading = value.is_string() && value.get_ref<const std::string&>().starts_with("#version");
-    const auto merge = is_heading ? std::nullopt : as_merge(value);
+    auto merge = is_heading ? std::nullopt : as_merge(value);
     if (!merge && !is_heading) {
       throw Error(fmt::format(R"({}: model.merges[{}] is {}, expected two tokens, as "a b" or ["a", "b"])",
                               data_.source, merges_, describe(value)));
     }
-    if (merge) data_.merges.push_back(*merge);
+    if (merge) data_.merges.push_back(std::move(*merge));
     ++merges_;
   }
 
