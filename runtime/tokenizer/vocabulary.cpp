@@ -21,24 +21,19 @@ bool stands_for_itself(unsigned byte) {
   return (byte >= 0x21 && byte <= 0x7E) || (byte >= 0xA1 && byte != 0xAD);
 }
 
-struct Alphabet {
-  std::array<char32_t, 256> code_point_of;
-  std::array<int, alphabet_end> byte_of;  // -1 for a code point outside the alphabet
+const struct Alphabet {
+  std::array<char16_t, 256> code_point_of;
+  std::array<std::int16_t, alphabet_end> byte_of;  // -1 for a code point outside the alphabet
 
   Alphabet() {
     byte_of.fill(-1);
-    char32_t next = 0x100;
-    for (unsigned byte = 0; byte < 256; ++byte) {
-      code_point_of[byte] = stands_for_itself(byte) ? byte : next++;
-      byte_of[code_point_of[byte]] = static_cast<int>(byte);
+    char16_t next = 0x100;
+    for (std::int16_t byte = 0; byte < 256; ++byte) {
+      code_point_of[byte] = stands_for_itself(byte) ? static_cast<char16_t>(byte) : next++;
+      byte_of[code_point_of[byte]] = byte;
     }
   }
-};
-
-const Alphabet& alphabet() {
-  static const Alphabet instance;
-  return instance;
-}
+} alphabet;
 
 // Far above any vocabulary in use (262,144 in Gemma 3), far below an allocation that a hostile file could abuse.
 constexpr std::int32_t max_vocab_size = 1 << 20;
@@ -71,7 +66,7 @@ std::size_t TextHash::operator()(std::string_view text) const {
 std::string to_byte_level(std::string_view bytes) {
   std::string text;
   for (const char byte : bytes) {
-    append_utf8(text, alphabet().code_point_of[static_cast<unsigned char>(byte)]);
+    append_utf8(text, alphabet.code_point_of[static_cast<unsigned char>(byte)]);
   }
   return text;
 }
@@ -80,8 +75,8 @@ std::optional<std::string> from_byte_level(std::string_view text) {
   std::string bytes;
   while (!text.empty()) {
     const Utf8Char next = first_utf8(text);
-    if (next.code_point >= alphabet_end || alphabet().byte_of[next.code_point] < 0) return std::nullopt;
-    bytes += static_cast<char>(alphabet().byte_of[next.code_point]);
+    if (next.code_point >= alphabet_end || alphabet.byte_of[next.code_point] < 0) return std::nullopt;
+    bytes += static_cast<char>(alphabet.byte_of[next.code_point]);
     text.remove_prefix(next.size);
   }
   return bytes;
