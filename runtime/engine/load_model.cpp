@@ -183,14 +183,10 @@ KvType suitable_kv_type(const Model& model) {
   return rounded ? KvType::f16 : KvType::f32;
 }
 
-Model load_model(const Checkpoint& checkpoint, WeightType type, std::size_t threads, Compute compute) {
-  HugePageArena memory;
-  return load_model(checkpoint, type, threads, compute, memory);
-}
-
 Model load_model(const Checkpoint& checkpoint, WeightType type, std::size_t threads, Compute compute,
-                 HugePageArena& memory) {
-  return Loader(checkpoint, type, threads, compute, memory).load();
+                 HugePageArena* memory) {
+  HugePageArena own;
+  return Loader(checkpoint, type, threads, compute, memory ? *memory : own).load();
 }
 
 }  // namespace minimind

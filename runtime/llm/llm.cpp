@@ -140,7 +140,7 @@ const kernels::Table& choose_kernels(Compute compute) {
 LLM load_llm(const Checkpoint& checkpoint, const LLMOptions& options, HugePageArena& memory) {
   const kernels::Table& kernels = choose_kernels(options.compute);
   const std::size_t threads = options.threads.value_or(suitable_threads(checkpoint));
-  Model model = load_model(checkpoint, options.type, threads, options.compute, memory);
+  Model model = load_model(checkpoint, options.type, threads, options.compute, &memory);
   const KvType kv_type = options.kv_type.value_or(suitable_kv_type(model));
   const std::size_t positions = options.positions.value_or(model.config.max_position_embeddings);
   const bool eos_was_assumed = checkpoint.sources.at("eos_token_id").kind == ConfigSource::Kind::assumed;
@@ -163,7 +163,7 @@ Model load_replacement(const Config& now, const Checkpoint& checkpoint, WeightTy
                     "layers of {})",
                     checkpoint.path, next.num_hidden_layers, next.hidden_size, now.num_hidden_layers, now.hidden_size));
   }
-  return load_model(checkpoint, type, threads, compute, memory);
+  return load_model(checkpoint, type, threads, compute, &memory);
 }
 
 }  // namespace minimind

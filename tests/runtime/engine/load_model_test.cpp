@@ -145,7 +145,7 @@ std::vector<float> first_embedding(const Model& model) {
 TEST(LoadReplacement, WritesToTheMemoryOfTheRunningModelOnlyIfItSucceeds) {
   const Checkpoint checkpoint = small_checkpoint(64);
   HugePageArena memory;
-  const Model running = load_model(checkpoint, std::nullopt, 2, Compute::f32, memory);
+  const Model running = load_model(checkpoint, std::nullopt, 2, Compute::f32, &memory);
   const std::vector<float> before = first_embedding(running);
   Checkpoint next = small_checkpoint(64);
   StoredTensor& embeddings = next.tensors.at("model.embed_tokens.weight");
