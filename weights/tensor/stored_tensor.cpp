@@ -27,13 +27,10 @@ const std::byte* StoredBytes::read(std::size_t first, std::size_t count, std::ve
 }
 
 std::vector<std::byte> StoredBytes::read_all() const {
-  std::vector<std::byte> bytes(size_);
-  if (file_) {
-    file_->read(offset_, bytes);
-  } else if (size_ > 0) {
-    std::memcpy(bytes.data(), memory_, size_);
-  }
-  return bytes;
+  std::vector<std::byte> buffer;
+  const std::byte* const bytes = read(0, size_, buffer);
+  if (!file_) buffer.assign(bytes, bytes + size_);
+  return buffer;
 }
 
 bool StoredBytes::equals(const StoredBytes& other) const {
