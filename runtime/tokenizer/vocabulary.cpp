@@ -6,7 +6,6 @@
 #include <array>
 #include <bit>
 #include <chrono>
-#include <cstring>
 
 #include "runtime/text/utf8.h"
 #include "weights/base/error.h"
@@ -56,7 +55,7 @@ std::size_t TextHash::operator()(std::string_view text) const {
   std::uint64_t hash = text.size();
   for (std::size_t i = 0; i < text.size(); i += 7) {
     std::uint64_t coefficient = 0;
-    std::memcpy(&coefficient, text.data() + i, std::min<std::size_t>(7, text.size() - i));
+    for (const char byte : text.substr(i, 7)) coefficient = coefficient << 8 | static_cast<unsigned char>(byte);
     const auto product = static_cast<unsigned __int128>(hash + coefficient) * argument;
     hash = (static_cast<std::uint64_t>(product & prime) + static_cast<std::uint64_t>(product >> 61)) % prime;
   }
