@@ -16,11 +16,8 @@ constexpr std::size_t cells_alignment = 64;
 
 using kernels::block_cols;
 using kernels::block_count;
-using kernels::group_cols;
-using kernels::I8Block;
 using kernels::panel_count;
 using kernels::panel_rows;
-using kernels::Q8Block;
 
 void round_to(const kernels::Table&, const float* x, std::size_t n, float* out) {
   std::copy_n(x, n, out);
@@ -57,8 +54,8 @@ void put_in(const kernels::Table& kernels, const KvPanels<std::int8_t>& panels, 
     kernels::ActivationBlock rounded;
     kernels.quantize(key + first, width, &rounded);
     panels.key_block(position, block).scale[position % panel_rows] = rounded_scale(kernels, rounded.scale).bits;
-    for (std::size_t i = 0; i < block_cols; i += group_cols) {
-      std::copy_n(rounded.quant + i, group_cols, panels.key(position, first + i));
+    for (std::size_t i = 0; i < block_cols; i += kernels::group_cols) {
+      std::copy_n(rounded.quant + i, kernels::group_cols, panels.key(position, first + i));
     }
     kernels.quantize(value + first, width, &rounded);
     panels.value_scales_of(block)[position] = rounded_scale(kernels, rounded.scale);
@@ -86,7 +83,7 @@ std::vector<std::span<std::byte>> parts_of(const KvPanels<std::int8_t>& panels, 
   const std::size_t first = positions.begin, size = positions.size();
   std::vector<std::span<std::byte>> parts{bytes_of(&panels.key_block(first, 0), panel_count(size) * panels.blocks())};
   for (std::size_t panel = 0; panel < panel_count(panels.head_dim); ++panel) {
-    I8Block* const values = panels.values + panel * panels.values_panel_stride() + first / block_cols;
+    kernels::I8Block* const values = panels.values + panel * panels.values_panel_stride() + first / block_cols;
     parts.push_back(bytes_of(values, block_count(size)));
   }
   for (std::size_t block = 0; block < panels.blocks(); ++block) {
@@ -101,7 +98,7 @@ std::size_t KvShape::bytes_per_position() const {
   const std::size_t value_rows = panel_count(head_dim) * panel_rows;  // values fill whole panels
   std::size_t of_a_head = (head_dim + value_rows) * (type == KvType::f32 ? sizeof(float) : sizeof(F16));
   if (type == KvType::q8_0) {
-    of_a_head = block_count(head_dim) * (sizeof(Q8Block) / panel_rows + sizeof(F16)) + value_rows;
+    of_a_head = block_count(head_dim) * (sizeof(kernels::Q8Block) / panel_rows + sizeof(F16)) + value_rows;
   }
   return layers * kv_heads * of_a_head;
 }
@@ -134,8 +131,8 @@ KvPanels<Element> KvCells::panels_at(std::byte* head) const {
 template <>
 KvPanels<std::int8_t> KvCells::panels_at(std::byte* head) const {
   const std::size_t head_dim = shape_.head_dim;
-  auto* const keys = reinterpret_cast<Q8Block*>(head);
-  auto* const values = reinterpret_cast<I8Block*>(keys + positions_ / panel_rows * block_count(head_dim));
+  auto* const keys = reinterpret_cast<kernels::Q8Block*>(head);
+  auto* const values = reinterpret_cast<kernels::I8Block*>(keys + positions_ / panel_rows * block_count(head_dim));
   auto* const scales = reinterpret_cast<F16*>(values + panel_count(head_dim) * (positions_ / block_cols));
   return {keys, values, scales, head_dim, positions_};
 }

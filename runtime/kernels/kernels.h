@@ -49,22 +49,6 @@ struct Bf16Block {
   std::uint16_t value[block_cols / 2][panel_rows][2];
 };
 
-// y[token][row] = sum over cols of w[row][col] * x[token][col], for the rows of panels [first_panel, last_panel).
-// Arithmetic is f32, and for one row and token always in the same order, regardless of `tokens`.
-template <class W>
-struct Matmul {
-  const W* panels;           // [ceil(rows / 16)][cols][16]
-  std::size_t panel_stride;  // values from one panel to the next, at least 16 * cols
-  std::size_t rows, cols;    // the last panel also has padding rows, whose products are not written
-  std::size_t first_panel, last_panel;
-  const float* x;  // [tokens][x_stride]
-  std::size_t x_stride;
-  std::size_t tokens;  // 1 at least
-  float* y;            // [tokens][y_stride]; only the requested rows are written
-  std::size_t y_stride;
-  bool continues = false;  // y has the sum over earlier columns, to which this adds; else it is only written
-};
-
 // 32 columns of a row of activations, rounded to 8 bits: |x - scale * quant| <= scale / 2.
 struct ActivationBlock {
   float scale;                    // max |x| / 127; 0 if max |x| is below 1e-30; NaN if an x is not finite
@@ -74,21 +58,29 @@ struct ActivationBlock {
   std::int8_t quant[block_cols];  // -127 to 127
 };
 
-// The same product for block types. The sum of products of a block, or of a part, is an exact integer, so that
-// instruction sets differ at most by the rounding of a few float products and sums per block.
-template <class W>
-struct BlockMatmul {
-  const W* panels;           // [ceil(rows / 16)][cols / columns of a block]
-  std::size_t panel_stride;  // blocks from one panel to the next
-  std::size_t rows, cols;    // cols is a multiple of a block's
+// y[token][row] = sum over cols of w[row][col] * x[token][col], for the rows of panels [first_panel, last_panel). W and
+// X are single values, or blocks of columns. Arithmetic is f32, and for one row and token always in the same order,
+// regardless of `tokens`.
+template <class W, class X>
+struct Product {
+  const W* panels;           // [ceil(rows / 16)][cols][16], or [ceil(rows / 16)][cols / columns of a block]
+  std::size_t panel_stride;  // values or blocks from one panel to the next, at least those of one
+  std::size_t rows, cols;    // the last panel also has padding rows, whose products are not written
   std::size_t first_panel, last_panel;
-  const ActivationBlock* x;  // [tokens][x_stride]
+  const X* x;  // [tokens][x_stride]
   std::size_t x_stride;
   std::size_t tokens;  // 1 at least
   float* y;            // [tokens][y_stride]; only the requested rows are written
   std::size_t y_stride;
-  bool continues = false;  // as in Matmul
+  bool continues = false;  // y has the sum over earlier columns, to which this adds; else it is only written
 };
+template <class W>
+using Matmul = Product<W, float>;
+
+// For block types, cols is a multiple of a block's. The sum of products of a block, or of a part, is an exact integer,
+// so that instruction sets differ at most by the rounding of a few float products and sums per block.
+template <class W>
+using BlockMatmul = Product<W, ActivationBlock>;
 
 // The same product of bf16 with bf16. Sums are f32. Values below the smallest normal float count as 0, before and after
 // each operation.
