@@ -23,7 +23,7 @@ NATIVE = ROOT / 'minimind'
 # oreo-release: https://android.googlesource.com/platform/bionic
 ALLOWED = set("""
     accept4 bind clock_gettime clone close epoll_create1 epoll_ctl epoll_pwait eventfd2 exit exit_group fcntl flock fstat
-    fsync futex getcwd getdents64 getpid getpriority getsockname gettid ioctl listen lseek madvise mmap mprotect mremap munmap
+    fsync futex getcpu getcwd getdents64 getpid getpriority getsockname gettid ioctl listen lseek madvise mmap mprotect mremap munmap
     nanosleep newfstatat openat pipe2 ppoll prctl pread64 prlimit64 pwrite64 read readlinkat readv recvfrom renameat rt_sigaction
     rt_sigprocmask rt_sigreturn sched_getaffinity sched_setaffinity sendto set_tid_address setpriority setsockopt shutdown socket
     socketpair uname unlinkat write writev

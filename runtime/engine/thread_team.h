@@ -6,6 +6,7 @@
 #include <cstddef>
 #include <cstdint>
 #include <functional>
+#include <memory>
 #include <mutex>
 #include <span>
 #include <string_view>
@@ -24,12 +25,15 @@ constexpr Range share_of(std::size_t n, std::size_t index, std::size_t count) {
 
 // Lets threads wait for each other many times per token. A waiting thread spins for a while, which is fastest if every
 // thread has a separate core, then sleeps. Unlike a thread that yields, a sleeping thread is woken as soon as there is
-// work, even if another program uses its core.
+// work, even if another program uses its core. On a busy machine the system runs several threads of a team on one core,
+// where they come one after the other: there a thread sleeps at once, so that the next one runs.
 class Barrier {
  public:
   explicit Barrier(std::size_t count);
   std::size_t count() const { return count_; }
-  void wait() noexcept;
+
+  // `index` is that of the calling thread, less than count().
+  void wait(std::size_t index) noexcept;
 
   // Returns for how long a thread has slept here, as the mean of those that did not come last.
   std::chrono::nanoseconds slept() const { return std::chrono::nanoseconds(count_ > 1 ? slept_ / (count_ - 1) : 0); }
@@ -41,6 +45,7 @@ class Barrier {
   const std::size_t count_;
   std::atomic<std::uint64_t> slept_{0};  // nanoseconds of all threads
   const int spins_;  // 0 if there are more threads than cores, since spinning would slow the other threads down
+  std::unique_ptr<std::atomic<int>[]> processors_;  // on which each thread was last, plus 1; 0: unknown
   std::atomic<std::size_t> arrived_{0};
   std::atomic<std::uint32_t> round_{0};
 #if !defined(__linux__) || defined(MINIMIND_WITHOUT_FUTEX)
@@ -100,9 +105,9 @@ class Worker {
 
   // Returns when every worker of the team has called it. All that they wrote before is then visible to every worker.
   void barrier() noexcept {
-    if (!profile_) return barrier_.wait();
+    if (!profile_) return barrier_.wait(index_);
     const Operation interrupted = profile_->enter(Operation::barrier_wait);
-    barrier_.wait();
+    barrier_.wait(index_);
     profile_->enter(interrupted);
   }
 
@@ -126,14 +131,14 @@ class Worker {
 };
 
 // Calls call(index, barrier) on `threads` threads at once, of which the calling one has index 0; the barrier is of all
-// of them. The system may give fewer threads than requested. Returns Barrier::slept().
+// of them. The system may give fewer threads than requested. Returns for how long they slept, as Barrier::slept().
 using TeamCall = std::function<void(std::size_t index, Barrier& barrier)>;
 std::chrono::nanoseconds call_on_team(std::size_t threads, const TeamCall& call);
 
 // Runs body(Worker&) on `threads` threads at once; `body` must not throw. The system may give fewer threads than
 // requested, so workers must use their count(). `profiles` has one per thread, or none. Only the calling thread
 // receives signals. The others are kept for a next call, of any thread, for which they spin for a while, then sleep.
-// Returns Barrier::slept().
+// Returns what call_on_team() does.
 template <class Body>
 std::chrono::nanoseconds run_team(std::size_t threads, Body&& body, std::span<ThreadProfile> profiles = {}) {
   return call_on_team(threads, [&](std::size_t index, Barrier& barrier) {

@@ -55,6 +55,10 @@ int sched_setaffinity(pid_t, std::size_t, const cpu_set_t*) {
   return -1;
 }
 
+int sched_getcpu() {
+  return -1;
+}
+
 // Of memory alone, which emscripten's would fill with zeros: 30 ms for the 34 MB of which a small model needs 4.
 void* mmap(void*, std::size_t size, int, int, int, off_t) {
   void* const address = std::malloc(size);

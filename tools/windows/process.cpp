@@ -154,6 +154,10 @@ int sched_setaffinity(int, std::size_t, const cpu_set_t* set) {
   return SetThreadAffinityMask(GetCurrentThread(), set->bits) != 0 ? 0 : fail();
 }
 
+int sched_getcpu() {
+  return static_cast<int>(GetCurrentProcessorNumber());
+}
+
 void* mmap(void*, std::size_t size, int, int, int, long long) {
   void* const address = VirtualAlloc(nullptr, size, MEM_RESERVE | MEM_COMMIT, PAGE_READWRITE);
   return address ? address : MAP_FAILED;

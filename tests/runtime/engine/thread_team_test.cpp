@@ -2,11 +2,18 @@
 
 #include <gtest/gtest.h>
 #include <sched.h>
+#if defined(__GLIBC__)
+#include <sys/resource.h>
+#include <sys/syscall.h>
+#include <unistd.h>
+#endif
 
 #include <array>
 #include <atomic>
 #include <chrono>
 #include <csignal>
+#include <cstdint>
+#include <ctime>
 #include <set>
 #include <thread>
 #include <vector>
@@ -134,6 +141,56 @@ TEST(RunTeam, CountsTheTimeInWhichThreadsSleep) {
   });
   EXPECT_GE(slept, milliseconds(20));
 }
+
+// Returns the processor time that a thread of a team takes for a barrier, in seconds.
+double time_of_barrier(std::size_t threads) {
+  constexpr std::size_t rounds = 200;
+  const std::clock_t before = std::clock();
+  run_team(threads, [&](Worker& worker) {
+    for (std::size_t round = 0; round < rounds; ++round) worker.barrier();
+  });
+  return static_cast<double>(std::clock() - before) / CLOCKS_PER_SEC / static_cast<double>(rounds * threads);
+}
+
+// A team of more threads than cores never spins. Spinning takes ten times as long as to sleep and wake, or more.
+TEST(RunTeam, ThreadsOnOneProcessorWaitWithoutSpinning) {
+  if (default_threads() == 1) GTEST_SKIP() << "this machine has one core";
+  end_teams();
+  std::thread([&] {
+    cpu_set_t first;
+    CPU_ZERO(&first);
+    CPU_SET(*processors_of_this_thread().begin(), &first);
+    ASSERT_EQ(sched_setaffinity(0, sizeof first, &first), 0);
+    EXPECT_LT(time_of_barrier(2), 5 * time_of_barrier(default_threads() + 1));
+  }).join();
+  end_teams();
+}
+
+#if defined(__GLIBC__)
+// Returns the time slice of the calling thread in nanoseconds; 0 before Linux 6.12.
+std::uint64_t slice_of_this_thread() {
+  std::uint64_t words[6] = {};  // sched_attr: the fourth is sched_runtime
+  syscall(SYS_sched_getattr, 0, words, sizeof words, 0);
+  return words[3];
+}
+
+TEST(RunTeam, EveryThreadHasTheShortestTimeSlicesAndItsNiceness) {
+  if (slice_of_this_thread() == 0) GTEST_SKIP() << "before Linux 6.12 threads cannot choose time slices";
+  end_teams();
+  std::thread([] {
+    ASSERT_EQ(setpriority(PRIO_PROCESS, static_cast<id_t>(gettid()), 5), 0);
+    std::array<std::uint64_t, 2> slices{};
+    std::array<int, 2> niceness{};
+    run_team(slices.size(), [&](Worker& worker) {
+      slices[worker.index()] = slice_of_this_thread();
+      niceness[worker.index()] = getpriority(PRIO_PROCESS, 0);
+    });
+    EXPECT_EQ(slices, (std::array<std::uint64_t, 2>{100'000, 100'000}));
+    EXPECT_EQ(niceness, (std::array{5, 5}));
+  }).join();
+  end_teams();
+}
+#endif
 
 TEST(DefaultThreads, IsAtLeastOne) {
   EXPECT_GE(default_threads(), 1u);

@@ -9,3 +9,7 @@ int sched_getaffinity(int process, std::size_t size, cpu_set_t* set);
 inline int sched_setaffinity(int, std::size_t, const cpu_set_t*) {
   return -1;
 }
+// Nor does it say on which one a thread runs.
+inline int sched_getcpu() {
+  return -1;
+}

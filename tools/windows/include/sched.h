@@ -7,3 +7,4 @@
 int sched_getaffinity(int process, std::size_t size, cpu_set_t* set);
 // Of this thread.
 int sched_setaffinity(int process, std::size_t size, const cpu_set_t* set);
+int sched_getcpu();
