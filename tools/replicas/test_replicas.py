@@ -174,6 +174,8 @@ class People(Replicas):
         body = {"prompt": "春天", "max_tokens": 4}
         for key in (None, "change-this-key-of-nobody", "change-this-key-of-ann"):
             self.assertEqual(self.ask("POST", "/v1/completions", body, key).status, 401)
+        self.assertEqual(self.ask("POST", "/", {"inputs": "春天"}).status, 401)
+        self.assertEqual(self.ask("POST", "/", {"inputs": "春天"}, "change-this-key-of-anna").status, 200)
         self.assertEqual(self.ask("GET", "/v1/models").status, 401)
         self.assertEqual(self.ask("POST", "/v1/completions", body, "change-this-key-of-anna").status, 200)
         for path in (*OF_ONE_SERVER, "/metrics"):
@@ -197,6 +199,7 @@ class People(Replicas):
         body = {"prompt": "春天", "max_tokens": 3000, "stream": True, "ignore_eos": True}
         answers = [self.ask("POST", "/v1/completions", body, "change-this-key-of-anna") for _ in range(6)]
         self.assertEqual(sorted(answer.status for answer in answers), [200] * 4 + [429] * 2)
+        self.assertEqual(self.ask("POST", "/", {"inputs": "春"}, "change-this-key-of-anna").status, 429)
         self.assertEqual(self.ask("POST", "/v1/completions", {"prompt": "春", "max_tokens": 4}, "change-this-key-of-bo").status, 200)
 
 
