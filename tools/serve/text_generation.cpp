@@ -5,7 +5,6 @@
 #include <algorithm>
 #include <nlohmann/json.hpp>
 #include <optional>
-#include <span>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -101,6 +100,8 @@ class TextGenerationAnswer {
   }
 
  private:
+  bool is_end(std::int32_t token) const { return std::ranges::count(task_->options.end_tokens, token) > 0; }
+
   std::string text_of(std::int32_t token) const { return to_utf8_lossy(model_.tokenizer().token_bytes(token)); }
 
   ChatJson token_json(const ScoredToken& scored, std::string_view text) const {
@@ -116,7 +117,9 @@ class TextGenerationAnswer {
     return top;
   }
 
-  ChatJson event_of(const TokenScore& score, std::string_view text) {
+  ChatJson event_of(const TokenScore& score) {
+    const std::string text = std::exchange(piece_, "");
+    bytes_ += text.size();
     ChatJson event{{"index", ++written_}, {"token", token_json(score.token, text)}};
     if (*request_.text.logprobs > 0) event["top_tokens"] = top_json(score);
     event.update({{"generated_text", nullptr}, {"details", nullptr}});
@@ -129,16 +132,22 @@ class TextGenerationAnswer {
   }
 
   // A token whose bytes are no whole character has an empty text, and the next one all of it.
-  void write_tokens(std::span<const TokenScore> scores, std::string_view text) {
-    for (const TokenScore& score : scores) write(event_of(score, &score == &scores.back() ? text : ""));
+  void write_tokens(const std::vector<TokenScore>& scores, std::size_t count) {
+    while (written_ < count) write(event_of(scores[written_]));
   }
 
-  // The last token that may come is the one of the last event.
-  void on_text(std::string_view piece, const std::vector<TokenScore>& scores) {
+  // Whether a text may end with these tokens.
+  bool may_be_all(const std::vector<TokenScore>& scores) const {
     const std::size_t most = std::min(task_->options.max_tokens, task_->capacity - task_->prompt.size());
-    if (!request_.text.stream || scores.size() >= most) return;
-    bytes_ += piece.size();
-    write_tokens(std::span(scores).subspan(written_), piece);
+    return scores.size() >= most || request_.text.grammar || !request_.text.stop.empty();
+  }
+
+  // The last token that comes is the one of the last event.
+  void on_text(std::string_view piece, const std::vector<TokenScore>& scores) {
+    if (!request_.text.stream || is_end(scores.back().token.token)) return;
+    write_tokens(scores, scores.size() - 1);
+    piece_ += piece;
+    if (!may_be_all(scores)) write_tokens(scores, scores.size());
   }
 
   void on_end(const Generated& generated, const std::exception_ptr& error) {
@@ -151,10 +160,15 @@ class TextGenerationAnswer {
       return answer_->send(200, json_type,
                            json_line(route_ == TextGenerationRoute::root ? ChatJson::array({whole}) : whole));
     }
-    const std::span<const TokenScore> rest = std::span(generated.scores).subspan(written_);
-    const std::string_view piece = std::string_view(generated.text).substr(bytes_);
-    if (rest.size() > 1) write_tokens(rest.first(rest.size() - 1), "");
-    ChatJson last = event_of(generated.scores.back(), piece);
+    const std::vector<TokenScore>& scores = generated.scores;
+    const std::size_t count = std::max<std::size_t>(scores.size(), 1);
+    // The rest of the text is of the last token, or of the one before an end token.
+    const bool has_end = count > 1 && is_end(scores.back().token.token);
+    write_tokens(scores, count - (has_end ? 2 : 1));
+    piece_ = generated.text.substr(bytes_);
+    write_tokens(scores, count - 1);
+    // A grammar may allow no text at all; clients read a token in every event.
+    ChatJson last = event_of(scores.empty() ? TokenScore{} : scores.back());
     last.update({{"generated_text", text}, {"details", details(generated)}});
     write(last);
     answer_->finish();
@@ -167,7 +181,8 @@ class TextGenerationAnswer {
   }
 
   ChatJson details(const Generated& generated) const {
-    const bool at_end = std::ranges::count(task_->options.end_tokens, generated.tokens.back()) > 0;
+    // A grammar ends a text as an end token does.
+    const bool at_end = request_.text.stop.empty() || generated.tokens.empty() || is_end(generated.tokens.back());
     const SamplingOptions& sampling = task_->options.sampling;
     return {{"finish_reason", generated.finish_reason == FinishReason::length ? "length"
                               : at_end                                        ? "eos_token"
@@ -203,6 +218,7 @@ class TextGenerationAnswer {
   bool streaming_ = false;
   std::size_t written_ = 0;  // tokens
   std::size_t bytes_ = 0;    // of the text that was written
+  std::string piece_{};      // of the next token to be written
 };
 
 }  // namespace

@@ -2342,6 +2342,30 @@ TEST_F(ApiTest, TextGenerationSamplesIfAnyStepIsOn) {
   }
 }
 
+TEST_F(ApiTest, TextGenerationStreamsEachTokenOnce) {
+  const Json pattern{{"grammar", {{"type", "regex"}, {"value", "[a-c]{3}"}}}};
+  const Json empty{{"grammar", {{"type", "regex"}, {"value", ""}}}};
+  const Json starts_at_the_end{{"stop", {"。！"}}, {"max_new_tokens", 200}};
+  for (const Json& parameters : {pattern, empty, starts_at_the_end}) {
+    const Json whole = post_and_wait("/generate", continued(parameters | Json{{"details", true}}))->json();
+    const std::vector<Json> events = post_and_wait("/generate_stream", continued(parameters))->events();
+    const Json& details = whole["details"];
+    EXPECT_EQ(details["finish_reason"], "eos_token") << parameters;
+    EXPECT_EQ(events.back()["details"]["finish_reason"], "eos_token") << parameters;
+    EXPECT_EQ(events.back()["details"]["generated_tokens"], details["tokens"].size());
+    EXPECT_EQ(events.size(), std::max<std::size_t>(details["tokens"].size(), 1)) << parameters;
+    std::string text;
+    for (std::size_t i = 0; i < events.size(); ++i) {
+      const Json& token = events[i]["token"];
+      if (parameters != empty) {
+        EXPECT_EQ(token["id"], details["tokens"][i]["id"]);
+      }
+      if (!token["special"].get<bool>()) text += token["text"].get<std::string>();
+    }
+    EXPECT_EQ(text, whole["generated_text"]);
+  }
+}
+
 TEST_F(ApiTest, TextGenerationTakesAGrammarAndTheEndOfALongPrompt) {
   const Json pattern{{"grammar", {{"type", "regex"}, {"value", "[a-c]{3}"}}}};
   const auto stream = post_and_wait("/", continued(pattern, {{"stream", true}}));
