@@ -636,7 +636,13 @@ void Api::inside(const ApiRequest& request, const Answer& answer) {
 }
 
 void Api::generate(const ApiRequest& request, const Answer& answer) {
-  if (request.body.contains("inputs")) return text_generation(request, answer);
+  if (request.body.contains("inputs")) {
+    try {
+      return text_generation(request, answer);
+    } catch (const RequestError& error) {
+      return send_error(*answer, error, errors_of(Dialect::text_generation));
+    }
+  }
   const std::shared_ptr<ServedModel> served = models_.only();
   start_rollout(served->model, submit_to(*served), request.body, take_seeds(), take_hints(), answer);
 }

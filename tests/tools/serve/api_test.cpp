@@ -2384,6 +2384,9 @@ TEST_F(ApiTest, TheErrorsOfTextGenerationAreItsOwn) {
     EXPECT_EQ(answer->status(), 400);
     EXPECT_NE(answer->json()["error"].get<std::string>().find(message), std::string::npos) << answer->body();
   }
+  const auto generate = post_and_wait("/generate", continued({{"watermark", true}}));
+  EXPECT_EQ(generate->status(), 400);
+  EXPECT_TRUE(generate->json()["error"].is_string()) << generate->body();
   const auto stream = continued({{"decoder_input_details", true}});
   EXPECT_EQ(post_and_wait("/generate_stream", stream)->status(), 400);
   const Json endless{{"max_new_tokens", 4000}, {"ignore_eos_token", true}};
