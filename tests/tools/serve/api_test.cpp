@@ -2384,6 +2384,7 @@ TEST_F(ApiTest, TheErrorsOfTextGenerationAreItsOwn) {
     EXPECT_EQ(answer->status(), 400);
     EXPECT_NE(answer->json()["error"].get<std::string>().find(message), std::string::npos) << answer->body();
   }
+  EXPECT_EQ(post_and_wait("/", Json::object())->json()["error"], "inputs is missing, expected a string");
   const auto generate = post_and_wait("/generate", continued({{"watermark", true}}));
   EXPECT_EQ(generate->status(), 400);
   EXPECT_TRUE(generate->json()["error"].is_string()) << generate->body();
