@@ -45,16 +45,16 @@ void check_range(std::int32_t id, const std::string& where) {
 
 }  // namespace
 
-// A polynomial whose coefficients are 7 bytes of the text each, modulo the prime 2^61 - 1.
+// A polynomial modulo the prime 2^61 - 1, of other coefficients for each text: a 1 and 7 of its bytes each.
 std::size_t TextHash::operator()(std::string_view text) const {
   constexpr std::uint64_t prime = (std::uint64_t{1} << 61) - 1;
   static const std::uint64_t argument = [] {
     const auto time = static_cast<std::uint64_t>(std::chrono::steady_clock::now().time_since_epoch().count());
     return (time * 0x9E3779B97F4A7C15 ^ reinterpret_cast<std::uintptr_t>(&time)) % prime;
   }();
-  std::uint64_t hash = text.size();
+  std::uint64_t hash = 0;
   for (std::size_t i = 0; i < text.size(); i += 7) {
-    std::uint64_t coefficient = 0;
+    std::uint64_t coefficient = 1;
     for (const char byte : text.substr(i, 7)) coefficient = coefficient << 8 | static_cast<unsigned char>(byte);
     const auto product = static_cast<unsigned __int128>(hash + coefficient) * argument;
     hash = (static_cast<std::uint64_t>(product & prime) + static_cast<std::uint64_t>(product >> 61)) % prime;

@@ -213,5 +213,13 @@ TEST(ByteLevel, SpellsEveryByteAndReadsItBack) {
   EXPECT_EQ(from_byte_level("a\xFF"), std::nullopt);
 }
 
+TEST(TextHash, NoTwoTextsHaveTheSamePolynomial) {
+  const std::string after_zero("\0a", 2);
+  EXPECT_NE(TextHash()("b"), TextHash()(after_zero));
+  EXPECT_NE(TextHash()("1234567b"), TextHash()("1234567" + after_zero));
+  EXPECT_NE(TextHash()(after_zero), TextHash()("a"));
+  EXPECT_EQ(TextHash()(after_zero), TextHash()(std::string(after_zero)));
+}
+
 }  // namespace
 }  // namespace minimind
