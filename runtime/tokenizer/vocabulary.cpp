@@ -16,15 +16,15 @@ namespace {
 
 constexpr char32_t alphabet_end = 0x144;  // the largest code point of the alphabet plus 1
 
-bool stands_for_itself(unsigned byte) {
+constexpr bool stands_for_itself(unsigned byte) {
   return (byte >= 0x21 && byte <= 0x7E) || (byte >= 0xA1 && byte != 0xAD);
 }
 
-const struct Alphabet {
+constexpr struct Alphabet {
   std::array<char16_t, 256> code_point_of;
   std::array<std::int16_t, alphabet_end> byte_of;  // -1 for a code point outside the alphabet
 
-  Alphabet() {
+  constexpr Alphabet() {
     byte_of.fill(-1);
     char16_t next = 0x100;
     for (std::int16_t byte = 0; byte < 256; ++byte) {
