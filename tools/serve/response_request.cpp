@@ -286,6 +286,7 @@ void read_shared(const BodyFields& body, ChatJson& chat) {
     if (parameter.name == "max_tokens") continue;
     for (const std::string& name : names_of(parameter, Dialect::openai)) copy(name);
   }
+  copy("do_sample");
   for (const char* const name :
        {"model", "parallel_tool_calls", "logit_bias", "dry_sequence_breakers", "ignore_eos", "stop_token_ids",
         "min_tokens", "plain_content", "open_thinking", "enable_thinking", "thinking", "chat_template_kwargs", "user",

@@ -74,6 +74,7 @@ TEST(ResponseRequest, NamesTheFieldThatIsWrong) {
 
 TEST(ResponseRequest, TakesTheNamesOfAUser) {
   EXPECT_EQ(wrong_field(R"({"input": "a", "user": "u", "user_id": "u", "random_seed": 5, "rid": "r"})"), "");
+  EXPECT_EQ(read(R"({"input": "a", "do_sample": false})").text.sampling.temperature, 0);
   EXPECT_EQ(wrong_field(R"({"input": "a", "user_id": 5})"), "user_id");
 }
 
