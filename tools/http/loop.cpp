@@ -24,7 +24,7 @@ HttpDescriptor http_descriptor(HttpLoop& loop, int descriptor) {
 #else
   const int native = descriptor;
 #endif
-  return {loop, {AF_UNSPEC, 0}, native};
+  return HttpDescriptor(loop, HttpDescriptor::protocol_type(AF_UNSPEC, 0), native);
 }
 
 void when_ready(HttpDescriptor& descriptor, HttpDescriptor::wait_type what, std::function<void()> ready) {
