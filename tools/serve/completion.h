@@ -11,6 +11,7 @@
 #include <span>
 #include <string>
 #include <string_view>
+#include <utility>
 #include <vector>
 
 #include "runtime/chat/answer_parser.h"
@@ -69,6 +70,20 @@ using TakeHints = std::function<void(const std::vector<std::string>& hints)>;
 
 // Gives the texts of a request to what runs them.
 using SubmitTexts = std::function<void(std::vector<TextJob>)>;
+
+// The job of an only text, which is sent as `http`: `answer` lives as long, and gets its pieces by on_text(piece,
+// scores), and its end by on_end(generated, error).
+template <class Answer>
+TextJob job_of(const std::shared_ptr<Answer>& answer, std::shared_ptr<const TextTask> task, const HttpAnswer& http) {
+  return {
+      .task = std::move(task),
+      .gone = &http.gone(),
+      .on_text = [answer](std::string_view piece,
+                          const Generation& generation) { answer->on_text(piece, generation.scores()); },
+      .on_end = [answer](const Generated& generated,
+                         const std::exception_ptr& error) { answer->on_end(generated, error); },
+  };
+}
 
 // One answer to a chat completion or a completion, from the request to its last byte: submits the texts and writes what
 // becomes of them, as a whole or as a stream.

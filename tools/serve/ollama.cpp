@@ -207,14 +207,33 @@ class OllamaAnswer {
     own->task_ = std::make_shared<const TextTask>(
         std::move(own->model_.tasks(own->request_.text, take_seeds(1), std::time(nullptr)).front()));
     own->reader_.emplace(own->model_, own->task_);
-    submit({TextJob{
-        .task = own->task_,
-        .gone = &own->answer_->gone(),
-        .on_text = [own](std::string_view piece,
-                         const Generation& generation) { own->on_text(piece, generation.scores()); },
-        .on_end = [own](Generated generated,
-                        const std::exception_ptr& error) { own->on_end(std::move(generated), error); },
-    }});
+    submit({job_of(own, own->task_, *own->answer_)});
+  }
+
+  void on_text(std::string_view text, const std::vector<TokenScore>& scores) {
+    if (request_.stream) write_piece(reader_->push(text, scores));
+  }
+
+  void on_end(const Generated& generated, const std::exception_ptr& error) {
+    if (answer_->gone()) return;
+    if (error) return fail(request_error_of(error));
+    const ChatJson end = end_fields(generated);
+    AnswerReader::Piece rest = reader_->finish(generated);
+    // The last event then is a call whose arguments are no object, which Ollama's have to be.
+    if (reader_->has_cut_call()) rest.events.pop_back();
+    if (request_.stream) {
+      write_piece(rest);
+      ChatJson last = line("", end);
+      if (rest.events.empty()) add_scores(last, rest.scores);
+      write(last);
+      return answer_->finish();
+    }
+    Message message{.role = Role::assistant};
+    std::size_t next_call = 1;
+    for (AnswerEvent& event : rest.events) add_event(event, message, next_call);
+    ChatJson whole = line(message.content, end, message.reasoning.value_or(""), calls_json(message.tool_calls));
+    add_scores(whole, rest.scores);
+    answer_->send(200, json_type, json_line(whole));
   }
 
  private:
@@ -264,32 +283,6 @@ class OllamaAnswer {
       add_scores(next, std::exchange(scores, {}));
       write(next);
     }
-  }
-
-  void on_text(std::string_view text, const std::vector<TokenScore>& scores) {
-    if (request_.stream) write_piece(reader_->push(text, scores));
-  }
-
-  void on_end(Generated generated, const std::exception_ptr& error) {
-    if (answer_->gone()) return;
-    if (error) return fail(request_error_of(error));
-    const ChatJson end = end_fields(generated);
-    AnswerReader::Piece rest = reader_->finish(generated);
-    // The last event then is a call whose arguments are no object, which Ollama's have to be.
-    if (reader_->has_cut_call()) rest.events.pop_back();
-    if (request_.stream) {
-      write_piece(rest);
-      ChatJson last = line("", end);
-      if (rest.events.empty()) add_scores(last, rest.scores);
-      write(last);
-      return answer_->finish();
-    }
-    Message message{.role = Role::assistant};
-    std::size_t next_call = 1;
-    for (AnswerEvent& event : rest.events) add_event(event, message, next_call);
-    ChatJson whole = line(message.content, end, message.reasoning.value_or(""), calls_json(message.tool_calls));
-    add_scores(whole, rest.scores);
-    answer_->send(200, json_type, json_line(whole));
   }
 
   void fail(const RequestError& error) {

@@ -40,13 +40,31 @@ class ResponseAnswer {
                     const TakeSeeds& take_seeds) {
     own->task_ = std::make_shared<const TextTask>(task_of(own->model_, own->request_, take_seeds(1), own->now_));
     own->reader_.emplace(own->model_, own->task_, own->request_.stream);
-    submit({TextJob{
-        .task = own->task_,
-        .gone = &own->answer_->gone(),
-        .on_text = [own](std::string_view piece,
-                         const Generation& generation) { own->on_text(piece, generation.scores()); },
-        .on_end = [own](const Generated& generated, const std::exception_ptr& error) { own->on_end(generated, error); },
-    }});
+    submit({job_of(own, own->task_, *own->answer_)});
+  }
+
+  void on_text(std::string_view piece, const std::vector<TokenScore>& scores) {
+    if (!request_.stream) return;
+    begin();
+    add(reader_->push(piece, scores));
+  }
+
+  void on_end(const Generated& generated, const std::exception_ptr& error) {
+    if (answer_->gone()) return;
+    if (error) return fail(response_error(request_error_of(error)));
+    begin();
+    const AnswerReader::Piece rest = reader_->finish(generated);
+    add(rest);
+    if (request_.text.logprobs && rest.events.empty() && reader_->has_text(rest.scores)) {
+      items_.add_logprobs(reader_->logprobs(rest.scores)["content"]);
+    }
+    const bool is_cut = reader_->has_cut_call() || generated.finish_reason == FinishReason::length;
+    items_.finish(is_cut, reader_->has_cut_call());
+    std::string whole = response(is_cut ? "incomplete" : "completed", usage_of(generated));
+    if (request_.stores) store_->add(id_, {whole, request_.input, output_items()});
+    if (!request_.stream) return answer_->send(200, json_type, std::move(whole));
+    emit(is_cut ? "response.incomplete" : "response.completed", R"("response": )" + whole);
+    answer_->finish();
   }
 
  private:
@@ -83,12 +101,6 @@ class ResponseAnswer {
     return json + "], " + request_.settings + ", \"usage\": " + json_line(usage) + "}";
   }
 
-  void on_text(std::string_view piece, const std::vector<TokenScore>& scores) {
-    if (!request_.stream) return;
-    begin();
-    add(reader_->push(piece, scores));
-  }
-
   // The scores are with the first event.
   void add(const AnswerReader::Piece& piece) {
     std::span<const TokenScore> scores = piece.scores;
@@ -96,24 +108,6 @@ class ResponseAnswer {
       const bool has_scores = request_.text.logprobs && !scores.empty();
       items_.add(event, has_scores ? reader_->logprobs(std::exchange(scores, {}))["content"] : ChatJson::array());
     }
-  }
-
-  void on_end(const Generated& generated, const std::exception_ptr& error) {
-    if (answer_->gone()) return;
-    if (error) return fail(response_error(request_error_of(error)));
-    begin();
-    const AnswerReader::Piece rest = reader_->finish(generated);
-    add(rest);
-    if (request_.text.logprobs && rest.events.empty() && reader_->has_text(rest.scores)) {
-      items_.add_logprobs(reader_->logprobs(rest.scores)["content"]);
-    }
-    const bool is_cut = reader_->has_cut_call() || generated.finish_reason == FinishReason::length;
-    items_.finish(is_cut, reader_->has_cut_call());
-    std::string whole = response(is_cut ? "incomplete" : "completed", usage_of(generated));
-    if (request_.stores) store_->add(id_, {whole, request_.input, output_items()});
-    if (!request_.stream) return answer_->send(200, json_type, std::move(whole));
-    emit(is_cut ? "response.incomplete" : "response.completed", R"("response": )" + whole);
-    answer_->finish();
   }
 
   // The items by their ids, as JSON.

@@ -92,14 +92,39 @@ class TextGenerationAnswer {
                     const TakeSeeds& take_seeds) {
     own->task_ =
         std::make_shared<const TextTask>(std::move(own->model_.tasks(own->request_.text, take_seeds(1), 0).front()));
-    submit({TextJob{
-        .task = own->task_,
-        .gone = &own->answer_->gone(),
-        .on_text = [own](std::string_view piece,
-                         const Generation& generation) { own->on_text(piece, generation.scores()); },
-        .on_end = [own](Generated generated,
-                        const std::exception_ptr& error) { own->on_end(std::move(generated), error); },
-    }});
+    submit({job_of(own, own->task_, *own->answer_)});
+  }
+
+  // The last token that comes is the one of the last event.
+  void on_text(std::string_view piece, const std::vector<TokenScore>& scores) {
+    if (!request_.text.stream || is_end(scores.back().token.token)) return;
+    write_tokens(scores, scores.size() - 1);
+    piece_ += piece;
+    if (!may_be_all(scores)) write_tokens(scores, scores.size());
+  }
+
+  void on_end(const Generated& generated, const std::exception_ptr& error) {
+    if (answer_->gone()) return;
+    if (error) return fail(request_error_of(error));
+    const std::string text = (request_.with_inputs ? request_.inputs : "") + generated.text;
+    if (!request_.text.stream) {
+      ChatJson whole{{"generated_text", text}};
+      if (request_.with_details) whole["details"] = all_details(generated);
+      return answer_->send(200, json_type,
+                           json_line(route_ == TextGenerationRoute::root ? ChatJson::array({whole}) : whole));
+    }
+    const std::vector<TokenScore>& scores = generated.scores;
+    const std::size_t count = std::max<std::size_t>(scores.size(), 1);
+    // The rest of the text is of the last token, or of the one before an end token.
+    const bool has_end = count > 1 && is_end(scores.back().token.token);
+    write_tokens(scores, count - (has_end ? 2 : 1));
+    piece_ = generated.text.substr(bytes_);
+    write_tokens(scores, count - 1);
+    // A grammar may allow no text at all; clients read a token in every event.
+    ChatJson last = event_of(scores.empty() ? TokenScore{} : scores.back());
+    last.update({{"generated_text", text}, {"details", details(generated)}});
+    write(last);
+    answer_->finish();
   }
 
  private:
@@ -143,38 +168,6 @@ class TextGenerationAnswer {
   bool may_be_all(const std::vector<TokenScore>& scores) const {
     const std::size_t most = std::min(task_->options.max_tokens, task_->capacity - task_->prompt.size());
     return scores.size() >= most || request_.text.grammar || !request_.text.stop.empty();
-  }
-
-  // The last token that comes is the one of the last event.
-  void on_text(std::string_view piece, const std::vector<TokenScore>& scores) {
-    if (!request_.text.stream || is_end(scores.back().token.token)) return;
-    write_tokens(scores, scores.size() - 1);
-    piece_ += piece;
-    if (!may_be_all(scores)) write_tokens(scores, scores.size());
-  }
-
-  void on_end(const Generated& generated, const std::exception_ptr& error) {
-    if (answer_->gone()) return;
-    if (error) return fail(request_error_of(error));
-    const std::string text = (request_.with_inputs ? request_.inputs : "") + generated.text;
-    if (!request_.text.stream) {
-      ChatJson whole{{"generated_text", text}};
-      if (request_.with_details) whole["details"] = all_details(generated);
-      return answer_->send(200, json_type,
-                           json_line(route_ == TextGenerationRoute::root ? ChatJson::array({whole}) : whole));
-    }
-    const std::vector<TokenScore>& scores = generated.scores;
-    const std::size_t count = std::max<std::size_t>(scores.size(), 1);
-    // The rest of the text is of the last token, or of the one before an end token.
-    const bool has_end = count > 1 && is_end(scores.back().token.token);
-    write_tokens(scores, count - (has_end ? 2 : 1));
-    piece_ = generated.text.substr(bytes_);
-    write_tokens(scores, count - 1);
-    // A grammar may allow no text at all; clients read a token in every event.
-    ChatJson last = event_of(scores.empty() ? TokenScore{} : scores.back());
-    last.update({{"generated_text", text}, {"details", details(generated)}});
-    write(last);
-    answer_->finish();
   }
 
   void fail(const RequestError& error) {
