@@ -155,7 +155,10 @@ int sched_setaffinity(int, std::size_t, const cpu_set_t* set) {
 }
 
 int sched_getcpu() {
-  return static_cast<int>(GetCurrentProcessorNumber());
+  constexpr int processors_per_group = 64;
+  PROCESSOR_NUMBER processor;
+  GetCurrentProcessorNumberEx(&processor);
+  return processor.Group * processors_per_group + processor.Number;
 }
 
 void* mmap(void*, std::size_t size, int, int, int, long long) {
