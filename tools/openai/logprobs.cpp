@@ -29,7 +29,10 @@ ChatJson chat_token(const Tokenizer& tokenizer, const ScoredToken& token, TokenN
   ChatJson list = ChatJson::array();
   for (const char c : bytes) list.push_back(static_cast<unsigned char>(c));
   const std::string name = names == TokenNames::ids ? token_id_name(token.token) : to_utf8_lossy(bytes);
-  return {{"token", name}, {"logprob", token.log_probability}, {"bytes", std::move(list)}};
+  return {{"token", name},
+          {"logprob", token.log_probability},
+          {"bytes", std::move(list)},
+          {"token_id", token.token}};  // Mistral's
 }
 
 }  // namespace

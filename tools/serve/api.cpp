@@ -479,8 +479,10 @@ ChatJson Api::model_json(const ModelShelf::Listed& model) const {
   ChatJson json{{"id", model.name},
                 {"object", "model"},
                 {"created", model.created > 0 ? model.created : started_},
-                {"owned_by", "minimind"}};
-  if (model.context > 0) json["max_model_len"] = model.context;
+                {"owned_by", "minimind"},
+                {"type", "base"},  // Mistral's, as the next
+                {"capabilities", {{"completion_chat", true}, {"function_calling", true}}}};
+  if (model.context > 0) json.update({{"max_model_len", model.context}, {"max_context_length", model.context}});
   ChatJson facts = ChatJson::object();
   if (model.context > 0) {
     facts["context_length"] = model.context;

@@ -61,8 +61,10 @@ TEST_F(LogprobsTest, AChatHasTokensOfItsTextAlone) {
   EXPECT_EQ(json["content"][1]["token"], "\xEF\xBF\xBD") << "the mark for a byte that is no UTF-8";
   EXPECT_EQ(json["content"][1]["bytes"], LogprobsJson{0xFF});
   EXPECT_EQ(json["content"][1]["logprob"], -0.5);
+  EXPECT_EQ(json["content"][1]["token_id"], no_text);
   ASSERT_EQ(json["content"][1]["top_logprobs"].size(), 2u);
   EXPECT_EQ(json["content"][1]["top_logprobs"][0]["token"], "a");
+  EXPECT_EQ(json["content"][1]["top_logprobs"][0]["token_id"], a);
   EXPECT_TRUE(chat_logprobs(tokenizer_, pieces_, {})["content"].empty());
 }
 

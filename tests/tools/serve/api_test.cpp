@@ -4044,6 +4044,9 @@ TEST_F(ApiTest, ListsTheModelAndItsHealth) {
   EXPECT_EQ(list["object"], "list");
   EXPECT_EQ(list["data"][0]["id"], "minimind-poet");
   EXPECT_EQ(list["data"][0]["minimind"]["thinking"], false);
+  EXPECT_EQ(list["data"][0]["type"], "base") << "without which Mistral's client knows no model";
+  EXPECT_EQ(list["data"][0]["capabilities"]["completion_chat"], true);
+  EXPECT_EQ(list["data"][0]["max_context_length"], list["data"][0]["max_model_len"]);
   EXPECT_EQ(get("/v1/models/minimind-poet")->json()["object"], "model");
   EXPECT_EQ(get("/v1/models/minimind-poet:latest")->json()["id"], "minimind-poet");
   EXPECT_EQ(get("/v1/models/other")->status(), 404);
