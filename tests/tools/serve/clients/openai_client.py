@@ -1,163 +1,179 @@
-"""OpenAI's own package, which checks each answer against its types."""
+"""OpenAI's own package, which checks each answer against its types, also as a client of Azure, whose paths and key differ."""
 
 import openai
 from answer import Answer, Weather
 
-from features import (BASE_URL, CALL, CALL_AND_RESULT, ENOUGH, MODEL, PROMPT, QUESTION, SCHEMA, STOP, TEXT, TOKENS, TOOLS, WEATHER,
-                      Client, run)
+from features import (ADDRESS, BASE_URL, CALL, CALL_AND_RESULT, ENOUGH, MODEL, PROMPT, QUESTION, SCHEMA, STOP, TEXT, TOKENS, TOOLS,
+                      WEATHER, Client, run)
 
 SETTINGS = {'base_url': BASE_URL, 'api_key': 'none', 'max_retries': 0}
-client = openai.OpenAI(**SETTINGS, _strict_response_validation=True)
+AZURE = {'azure_endpoint': ADDRESS, 'api_version': '2025-04-01-preview', 'api_key': 'none', 'max_retries': 0}
 FORCED = {'tool_choice': 'required', 'parallel_tool_calls': False, 'max_tokens': ENOUGH}
 STRICT_TOOLS = [{'type': 'function', 'function': {**WEATHER, 'strict': True}}]
-
-
 GREEDY = {'model': MODEL, 'messages': QUESTION, 'max_tokens': TOKENS, 'temperature': 0}
-
-
-def chat(**fields):
-    return client.chat.completions.create(**{**GREEDY, **fields})
+GREEDY_RESPONSE = {'model': MODEL, 'input': TEXT, 'max_output_tokens': TOKENS, 'temperature': 0}
 
 
 def text_of(answer):
     return answer.choices[0].message.content
 
 
-class Chat(Client):
+class OfOpenAi(Client):
+    client = openai.OpenAI(**SETTINGS, _strict_response_validation=True)
+
+    def asynchronous_client(self):
+        return openai.AsyncOpenAI(**SETTINGS)
+
+
+class OfAzure(OfOpenAi):
+    client = openai.AzureOpenAI(**AZURE, _strict_response_validation=True)
+
+    def asynchronous_client(self):
+        return openai.AsyncAzureOpenAI(**AZURE)
+
+
+class Chat(OfOpenAi):
     title = 'chat'
 
+    def ask(self, **fields):
+        return self.client.chat.completions.create(**{**GREEDY, **fields})
+
     def chat(self):
-        return text_of(chat())
+        return text_of(self.ask())
 
     def stream(self):
-        return [chunk.choices[0].delta.content for chunk in chat(stream=True) if chunk.choices[0].delta.content]
+        return [chunk.choices[0].delta.content for chunk in self.ask(stream=True) if chunk.choices[0].delta.content]
 
     async def asynchronous(self):
-        async with openai.AsyncOpenAI(**SETTINGS) as other:
+        async with self.asynchronous_client() as other:
             stream = await other.chat.completions.create(**GREEDY, stream=True)
             return ''.join([chunk.choices[0].delta.content or '' async for chunk in stream])
 
     def tools(self):
-        answer = chat(tools=TOOLS, **FORCED)
+        answer = self.ask(tools=TOOLS, **FORCED)
         function = answer.choices[0].message.tool_calls[0].function
         return function.name, function.arguments
 
     def tool_stream(self):
-        with client.chat.completions.stream(**{**GREEDY, **FORCED}, tools=STRICT_TOOLS) as stream:
+        with self.client.chat.completions.stream(**{**GREEDY, **FORCED}, tools=STRICT_TOOLS) as stream:
             function = stream.get_final_completion().choices[0].message.tool_calls[0].function
         return function.name, function.arguments
 
     def tool_result(self):
-        return text_of(chat(messages=CALL_AND_RESULT, tools=TOOLS))
+        return text_of(self.ask(messages=CALL_AND_RESULT, tools=TOOLS))
 
     def json_object(self):
-        return text_of(chat(response_format={'type': 'json_object'}, max_tokens=ENOUGH))
+        return text_of(self.ask(response_format={'type': 'json_object'}, max_tokens=ENOUGH))
 
     def json_schema(self):
         form = {'type': 'json_schema', 'json_schema': {'name': 'answer', 'schema': SCHEMA, 'strict': True}}
-        return text_of(chat(response_format=form, max_tokens=ENOUGH))
+        return text_of(self.ask(response_format=form, max_tokens=ENOUGH))
 
     def logprobs(self):
-        tokens = chat(logprobs=True, top_logprobs=2).choices[0].logprobs.content
+        tokens = self.ask(logprobs=True, top_logprobs=2).choices[0].logprobs.content
         return [one.logprob for token in tokens for one in (token, *token.top_logprobs)]
 
     def stop(self):
-        return text_of(chat(stop=[STOP]))
+        return text_of(self.ask(stop=[STOP]))
 
     def seed(self):
-        return [text_of(chat(seed=seed, temperature=1)) for seed in (1, 1, 2)]
+        return [text_of(self.ask(seed=seed, temperature=1)) for seed in (1, 1, 2)]
 
     def several(self):
-        return [choice.message.content for choice in chat(n=2).choices]
+        return [choice.message.content for choice in self.ask(n=2).choices]
 
     def usage(self):
-        *_, last = chat(stream=True, stream_options={'include_usage': True})
+        *_, last = self.ask(stream=True, stream_options={'include_usage': True})
         return last.usage.prompt_tokens, last.usage.completion_tokens
 
     def completion(self):
-        return client.completions.create(model=MODEL, prompt=PROMPT, max_tokens=TOKENS).choices[0].text
+        return self.client.completions.create(model=MODEL, prompt=PROMPT, max_tokens=TOKENS).choices[0].text
 
     def models(self):
-        return [model.id for model in client.models.list()]
+        return [model.id for model in self.client.models.list()]
 
     def embeddings(self):
-        return client.embeddings.create(model=MODEL, input=TEXT)
+        return self.client.embeddings.create(model=MODEL, input=TEXT)
 
     def error(self):
-        return chat(temperature=-1)
+        return self.ask(temperature=-1)
 
 
-class Parsed(Client):
+class Parsed(OfOpenAi):
     """Types of pydantic, which the package turns into strict schemas."""
 
     title = 'parse'
 
     def json_schema(self):
-        answer = client.chat.completions.parse(**{**GREEDY, 'max_tokens': ENOUGH}, response_format=Answer)
+        answer = self.client.chat.completions.parse(**{**GREEDY, 'max_tokens': ENOUGH}, response_format=Answer)
         return answer.choices[0].message.parsed.model_dump()
 
     def tools(self):
         tool = openai.pydantic_function_tool(Weather, name='weather')
-        answer = client.chat.completions.parse(**{**GREEDY, **FORCED}, tools=[tool])
+        answer = self.client.chat.completions.parse(**{**GREEDY, **FORCED}, tools=[tool])
         function = answer.choices[0].message.tool_calls[0].function
         return function.name, function.parsed_arguments.model_dump()
-
-
-GREEDY_RESPONSE = {'model': MODEL, 'input': TEXT, 'max_output_tokens': TOKENS, 'temperature': 0}
-
-
-def respond(**fields):
-    return client.responses.create(**{**GREEDY_RESPONSE, **fields})
 
 
 def call_of(response):
     return next((item.name, item.arguments) for item in response.output if item.type == 'function_call')
 
 
-class Responses(Client):
+class Responses(OfOpenAi):
     title = 'responses'
     tool = {'type': 'function', **WEATHER, 'strict': True}
     forced = {'tools': [tool], 'tool_choice': 'required', 'parallel_tool_calls': False, 'max_output_tokens': ENOUGH}
 
+    def ask(self, **fields):
+        return self.client.responses.create(**{**GREEDY_RESPONSE, **fields})
+
     def chat(self):
-        return respond().output_text
+        return self.ask().output_text
 
     def stream(self):
-        return [event.delta for event in respond(stream=True) if event.type == 'response.output_text.delta']
+        return [event.delta for event in self.ask(stream=True) if event.type == 'response.output_text.delta']
 
     async def asynchronous(self):
-        async with openai.AsyncOpenAI(**SETTINGS) as other:
+        async with self.asynchronous_client() as other:
             return (await other.responses.create(**GREEDY_RESPONSE)).output_text
 
     def tools(self):
-        return call_of(respond(**self.forced))
+        return call_of(self.ask(**self.forced))
 
     def tool_stream(self):
-        *_, last = respond(stream=True, **self.forced)
+        *_, last = self.ask(stream=True, **self.forced)
         return call_of(last.response)
 
     def tool_result(self):
         call = CALL['tool_calls'][0]
-        return respond(input=[*QUESTION, {'type': 'function_call', 'call_id': call['id'], **call['function']},
+        return self.ask(input=[*QUESTION, {'type': 'function_call', 'call_id': call['id'], **call['function']},
                               {'type': 'function_call_output', 'call_id': call['id'], 'output': '晴'}]).output_text
 
     def json_object(self):
-        return respond(text={'format': {'type': 'json_object'}}, max_output_tokens=ENOUGH).output_text
+        return self.ask(text={'format': {'type': 'json_object'}}, max_output_tokens=ENOUGH).output_text
 
     def json_schema(self):
-        response = client.responses.parse(**{**GREEDY_RESPONSE, 'max_output_tokens': ENOUGH}, text_format=Answer)
+        response = self.client.responses.parse(**{**GREEDY_RESPONSE, 'max_output_tokens': ENOUGH}, text_format=Answer)
         return response.output_parsed.model_dump()
 
     def logprobs(self):
-        response = respond(include=['message.output_text.logprobs'], top_logprobs=2)
+        response = self.ask(include=['message.output_text.logprobs'], top_logprobs=2)
         return [token.logprob for token in response.output[0].content[0].logprobs]
 
     def usage(self):
-        usage = respond().usage
+        usage = self.ask().usage
         return usage.input_tokens, usage.output_tokens
 
     def error(self):
-        return respond(temperature=-1)
+        return self.ask(temperature=-1)
 
 
-run(Chat, Parsed, Responses)
+class AzureChat(OfAzure, Chat):
+    title = 'AzureOpenAI, chat'
+
+
+class AzureResponses(OfAzure, Responses):
+    title = 'AzureOpenAI, responses'
+
+
+run(Chat, Parsed, Responses, AzureChat, AzureResponses)
