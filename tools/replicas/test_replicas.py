@@ -3,10 +3,12 @@
 from __future__ import annotations
 
 import http.client
+import http.server
 import json
 import os
 import pathlib
 import re
+import secrets
 import shutil
 import signal
 import socket
@@ -72,11 +74,11 @@ class Replicas(unittest.TestCase):
         wait_until_healthy(port)
         return process
 
-    def start_nginx(self, name, ports):
-        """Starts nginx with a file of this folder, whose ports are replaced."""
+    def start_nginx(self, name, changes):
+        """Starts nginx with a file of this folder, whose ports and keys are replaced."""
         config = (HERE / name).read_text()
-        for written, port in ports.items():
-            config = re.sub(rf"\b{written}\b", str(port), config)
+        for written, other in changes.items():
+            config = re.sub(rf"\b{written}\b", str(other), config)
         file = pathlib.Path(self.folder.name, "nginx.conf")
         file.write_text("pid nginx.pid;\nerror_log error.log;\ndaemon off;\n" + config)
         nginx = subprocess.Popen([NGINX, "-p", self.folder.name, "-c", str(file)], stderr=subprocess.DEVNULL)
@@ -147,22 +149,29 @@ class Nginx(Replicas):
 
 @unittest.skipIf(NGINX is None, "nginx is not installed: apt install nginx-light")
 class People(Replicas):
-    """people.conf: TLS, and a key for each person."""
+    """people.conf: TLS, and a key for each person. The key of Bo is as long as `openssl rand -hex 24` makes them."""
+
+    ANNAS, BOS = "change-this-key-of-anna", secrets.token_hex(24)
 
     def setUp(self):
         super().setUp()
-        self.port, server = free_port(), free_port()
+        server = free_port()
         folder = pathlib.Path(self.folder.name)
         subprocess.run(["openssl", "req", "-x509", "-newkey", "rsa:2048", "-nodes", "-days", "1", "-subj", "/CN=localhost",
                         "-addext", "subjectAltName=IP:127.0.0.1", "-keyout", folder / "privkey.pem", "-out", folder / "fullchain.pem"],
                        check=True, capture_output=True)
         self.start_replica(server)
-        self.start_nginx("people.conf", {8443: self.port, 8998: server})
         self.tls = ssl.create_default_context(cafile=folder / "fullchain.pem")
+        self.start_in_front_of(server)
+
+    def start_in_front_of(self, server):
+        self.port = free_port()
+        self.start_nginx("people.conf", {8443: self.port, 8998: server, "change-this-key-of-bo": self.BOS})
         wait_until(self.is_healthy, 30)
 
-    def ask(self, method, path, body=None, key=None):
-        return request(self.port, method, path, body, {"Authorization": f"Bearer {key}"} if key else {}, self.tls)
+    def ask(self, method, path, body=None, key=None, azure_key=None):
+        headers = {"Authorization": f"Bearer {key}"} if key else {}
+        return request(self.port, method, path, body, headers | ({"api-key": azure_key} if azure_key else {}), self.tls)
 
     def is_healthy(self):
         try:
@@ -175,12 +184,51 @@ class People(Replicas):
         for key in (None, "change-this-key-of-nobody", "change-this-key-of-ann"):
             self.assertEqual(self.ask("POST", "/v1/completions", body, key).status, 401)
         self.assertEqual(self.ask("POST", "/", {"inputs": "春天"}).status, 401)
-        self.assertEqual(self.ask("POST", "/", {"inputs": "春天"}, "change-this-key-of-anna").status, 200)
+        self.assertEqual(self.ask("POST", "/", {"inputs": "春天"}, self.ANNAS).status, 200)
         self.assertEqual(self.ask("GET", "/v1/models").status, 401)
-        self.assertEqual(self.ask("POST", "/v1/completions", body, "change-this-key-of-anna").status, 200)
+        self.assertEqual(self.ask("POST", "/v1/completions", body, self.ANNAS).status, 200)
         for path in (*OF_ONE_SERVER, "/metrics"):
-            self.assertEqual(self.ask("POST", path, {}, "change-this-key-of-anna").status, 403)
-            self.assertEqual(self.ask("POST", path + "/", {}, "change-this-key-of-anna").status, 403)
+            self.assertEqual(self.ask("POST", path, {}, self.ANNAS).status, 403)
+            self.assertEqual(self.ask("POST", path + "/", {}, self.ANNAS).status, 403)
+
+    def test_azures_clients_send_a_key_in_a_field_of_their_own(self):
+        body = {"prompt": "春天", "max_tokens": 1}
+        for path in ("/openai/deployments/m/completions?api-version=1", "/v1/completions"):
+            self.assertEqual(self.ask("POST", path, body, azure_key=self.BOS).status, 200)
+        self.assertEqual(self.ask("POST", "/", {"inputs": "春天"}, azure_key=self.BOS).status, 200)
+        self.assertEqual(self.ask("POST", "/v1/completions", body, self.BOS, self.BOS).status, 200)
+        for key in ("change-this-key-of-nobody", f"Bearer {self.BOS}", f"{self.BOS} {self.BOS}", f"{self.BOS} Bearer {self.BOS}"):
+            self.assertEqual(self.ask("POST", "/v1/completions", body, azure_key=key).status, 401, key)
+
+    def test_two_keys_are_none(self):
+        body = {"prompt": "春天", "max_tokens": 1}
+        for key, other in ((self.ANNAS, self.BOS), (self.ANNAS, "nobody"), ("nobody", self.ANNAS), (self.ANNAS, self.ANNAS + "a")):
+            self.assertEqual(self.ask("POST", "/v1/completions", body, key, other).status, 401, (key, other))
+        log = pathlib.Path(self.folder.name, "people.log")
+        wait_until(lambda: log.read_text().count('"" "POST /v1/completions" 401') == 4)
+        self.assertNotRegex(log.read_text(), '"(anna|bo)"')
+
+    def test_a_key_is_not_passed_on(self):
+        received = []
+
+        class Upstream(http.server.BaseHTTPRequestHandler):
+            def do_GET(self):
+                received.append(str(self.headers))
+                self.send_response(200)
+                self.end_headers()
+
+            def log_message(self, *_):
+                pass
+
+        upstream = http.server.HTTPServer(("127.0.0.1", 0), Upstream)
+        self.addCleanup(upstream.server_close)
+        self.addCleanup(upstream.shutdown)
+        threading.Thread(target=upstream.serve_forever, daemon=True).start()
+        self.start_in_front_of(upstream.server_port)
+        for keys in ((self.BOS, None), (None, self.BOS), (self.BOS, self.BOS)):
+            self.assertEqual(self.ask("GET", "/v1/models", None, *keys).status, 200)
+        self.assertGreater(len(received), 3)
+        self.assertNotIn(self.BOS, "".join(received))
 
     def test_the_page_comes_without_a_key(self):
         page = self.ask("GET", "/").read().decode()
@@ -190,17 +238,17 @@ class People(Replicas):
             self.assertEqual(self.ask("GET", f"/{file}").status, 200, file)
 
     def test_the_log_has_who_asked_and_no_key(self):
-        self.ask("POST", "/v1/completions", {"prompt": "春天", "max_tokens": 1}, "change-this-key-of-bo").read()
+        self.ask("POST", "/v1/completions", {"prompt": "春天", "max_tokens": 1}, self.BOS).read()
         log = pathlib.Path(self.folder.name, "people.log")
         wait_until(lambda: '"bo" "POST /v1/completions" 200' in log.read_text())
-        self.assertNotIn("change-this-key", log.read_text())
+        self.assertNotIn(self.BOS, log.read_text())
 
     def test_a_person_has_a_few_answers_at_once_and_keeps_nobody_out(self):
         body = {"prompt": "春天", "max_tokens": 3000, "stream": True, "ignore_eos": True}
-        answers = [self.ask("POST", "/v1/completions", body, "change-this-key-of-anna") for _ in range(6)]
+        answers = [self.ask("POST", "/v1/completions", body, *keys) for keys in ((self.ANNAS,), (None, self.ANNAS)) * 3]
         self.assertEqual(sorted(answer.status for answer in answers), [200] * 4 + [429] * 2)
-        self.assertEqual(self.ask("POST", "/", {"inputs": "春"}, "change-this-key-of-anna").status, 429)
-        self.assertEqual(self.ask("POST", "/v1/completions", {"prompt": "春", "max_tokens": 4}, "change-this-key-of-bo").status, 200)
+        self.assertEqual(self.ask("POST", "/", {"inputs": "春"}, self.ANNAS).status, 429)
+        self.assertEqual(self.ask("POST", "/v1/completions", {"prompt": "春", "max_tokens": 4}, self.BOS).status, 200)
 
 
 class Kubernetes(Replicas):
