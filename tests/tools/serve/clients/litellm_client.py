@@ -2,15 +2,12 @@
 
 import litellm
 from answer import Answer
+from chat_form import text_of
 
 from features import (ADDRESS, BASE_URL, CALL_AND_RESULT, ENOUGH, MODEL, PROMPT, QUESTION, STOP, TEXT, TOKENS, TOOLS, Client, run)
 
 litellm.telemetry = False
 litellm.suppress_debug_info = True
-
-
-def text_of(answer):
-    return answer.choices[0].message.content
 
 
 class Provider(Client):

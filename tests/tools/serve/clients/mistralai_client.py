@@ -1,78 +1,43 @@
 """Mistral's own package, which checks each answer against its types."""
 
 from answer import Answer
+from chat_form import FORCED, GREEDY, ChatForm, text_of
 from mistralai.client import Mistral
 
-from features import (ADDRESS, CALL, CALL_AND_RESULT, ENOUGH, MODEL, QUESTION, SCHEMA, STOP, TEXT, TOKENS, TOOLS, WEATHER, Client,
-                      run)
+from features import ADDRESS, CALL, ENOUGH, MODEL, QUESTION, SCHEMA, TEXT, TOKENS, WEATHER, Client, run
 
 client = Mistral(api_key='none', server_url=ADDRESS)
-GREEDY = {'model': MODEL, 'messages': QUESTION, 'max_tokens': TOKENS, 'temperature': 0, 'safe_prompt': False}
-FORCED = {'tools': TOOLS, 'tool_choice': 'any', 'parallel_tool_calls': False, 'max_tokens': ENOUGH}
+GREEDY_CHAT = {**GREEDY, 'safe_prompt': False}
 
 
-def chat(**fields):
-    return client.chat.complete(**{**GREEDY, **fields})
-
-
-def deltas(**fields):
-    with client.chat.stream(**{**GREEDY, **fields}) as stream:
-        return [event.data.choices[0].delta for event in stream]
-
-
-def text_of(answer):
-    return answer.choices[0].message.content
-
-
-class Chat(Client):
+class Chat(ChatForm):
     title = 'chat'
     explained = {'tool_stream': (
         "each part of a call must have the function's name, which streams of OpenAI's form have in the first part alone",
         '它要求调用的每一部分都有函数名，而 OpenAI 形式的流只在第一部分中有')}
+    forced = {**FORCED, 'tool_choice': 'any', 'parallel_tool_calls': False}
+    seed_name = 'random_seed'
 
-    def chat(self):
-        return text_of(chat())
+    def ask(self, **fields):
+        return client.chat.complete(**{**GREEDY_CHAT, **fields})
+
+    def deltas(self, **fields):
+        with client.chat.stream(**{**GREEDY_CHAT, **fields}) as stream:
+            return [event.data.choices[0].delta for event in stream]
 
     def stream(self):
-        return [delta.content for delta in deltas() if delta.content]
+        return [delta.content for delta in self.deltas() if delta.content]
 
     async def asynchronous(self):
         async with Mistral(api_key='none', server_url=ADDRESS) as other:
-            return text_of(await other.chat.complete_async(**GREEDY))
-
-    def tools(self):
-        function = chat(**FORCED).choices[0].message.tool_calls[0].function
-        return function.name, function.arguments
+            return text_of(await other.chat.complete_async(**GREEDY_CHAT))
 
     def tool_stream(self):
-        parts = [call.function for delta in deltas(**FORCED) for call in delta.tool_calls or ()]
+        parts = [call.function for delta in self.deltas(**self.forced) for call in delta.tool_calls or ()]
         return ''.join(part.name for part in parts), ''.join(part.arguments for part in parts)
 
-    def tool_result(self):
-        return text_of(chat(messages=CALL_AND_RESULT, tools=TOOLS))
-
-    def json_object(self):
-        return text_of(chat(response_format={'type': 'json_object'}, max_tokens=ENOUGH))
-
-    def json_schema(self):
-        form = {'type': 'json_schema', 'json_schema': {'name': 'answer', 'schema': SCHEMA, 'strict': True}}
-        return text_of(chat(response_format=form, max_tokens=ENOUGH))
-
-    def logprobs(self):
-        tokens = chat(logprobs=True, top_logprobs=2).choices[0].logprobs.content
-        return [one.logprob for token in tokens for one in (token, *token.top_logprobs)]
-
-    def stop(self):
-        return text_of(chat(stop=[STOP]))
-
-    def seed(self):
-        return [text_of(chat(random_seed=seed, temperature=1)) for seed in (1, 1, 2)]
-
-    def several(self):
-        return [choice.message.content for choice in chat(n=2).choices]
-
     def usage(self):
-        usage = chat().usage
+        usage = self.ask().usage
         return usage.prompt_tokens, usage.completion_tokens
 
     def models(self):
@@ -81,9 +46,6 @@ class Chat(Client):
     def embeddings(self):
         return client.embeddings.create(model=MODEL, inputs=[TEXT])
 
-    def error(self):
-        return chat(temperature=-1)
-
 
 class Parsed(Client):
     """Types of pydantic, which the package turns into strict schemas."""
@@ -91,7 +53,7 @@ class Parsed(Client):
     title = 'parse'
 
     def json_schema(self):
-        return client.chat.parse(Answer, **{**GREEDY, 'max_tokens': ENOUGH}).choices[0].message.parsed.model_dump()
+        return client.chat.parse(Answer, **{**GREEDY_CHAT, 'max_tokens': ENOUGH}).choices[0].message.parsed.model_dump()
 
 
 GREEDY_RESPONSE = {'model': MODEL, 'input': TEXT, 'max_output_tokens': TOKENS, 'temperature': 0}

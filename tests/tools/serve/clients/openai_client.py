@@ -2,20 +2,15 @@
 
 import openai
 from answer import Answer, Weather
+from chat_form import FORCED, GREEDY, ChatForm
 
-from features import (ADDRESS, BASE_URL, CALL, CALL_AND_RESULT, ENOUGH, MODEL, PROMPT, QUESTION, SCHEMA, STOP, TEXT, TOKENS, TOOLS,
-                      WEATHER, Client, run)
+from features import ADDRESS, BASE_URL, CALL, ENOUGH, MODEL, PROMPT, QUESTION, TEXT, TOKENS, WEATHER, Client, run
 
 SETTINGS = {'base_url': BASE_URL, 'api_key': 'none', 'max_retries': 0}
 AZURE = {'azure_endpoint': ADDRESS, 'api_version': '2025-04-01-preview', 'api_key': 'none', 'max_retries': 0}
-FORCED = {'tool_choice': 'required', 'parallel_tool_calls': False, 'max_tokens': ENOUGH}
+ONE_CALL = {**FORCED, 'parallel_tool_calls': False}
 STRICT_TOOLS = [{'type': 'function', 'function': {**WEATHER, 'strict': True}}]
-GREEDY = {'model': MODEL, 'messages': QUESTION, 'max_tokens': TOKENS, 'temperature': 0}
 GREEDY_RESPONSE = {'model': MODEL, 'input': TEXT, 'max_output_tokens': TOKENS, 'temperature': 0}
-
-
-def text_of(answer):
-    return answer.choices[0].message.content
 
 
 class OfOpenAi(Client):
@@ -32,59 +27,22 @@ class OfAzure(OfOpenAi):
         return openai.AsyncAzureOpenAI(**AZURE)
 
 
-class Chat(OfOpenAi):
+class Chat(OfOpenAi, ChatForm):
     title = 'chat'
+    forced = ONE_CALL
 
     def ask(self, **fields):
         return self.client.chat.completions.create(**{**GREEDY, **fields})
-
-    def chat(self):
-        return text_of(self.ask())
-
-    def stream(self):
-        return [chunk.choices[0].delta.content for chunk in self.ask(stream=True) if chunk.choices[0].delta.content]
 
     async def asynchronous(self):
         async with self.asynchronous_client() as other:
             stream = await other.chat.completions.create(**GREEDY, stream=True)
             return ''.join([chunk.choices[0].delta.content or '' async for chunk in stream])
 
-    def tools(self):
-        answer = self.ask(tools=TOOLS, **FORCED)
-        function = answer.choices[0].message.tool_calls[0].function
-        return function.name, function.arguments
-
     def tool_stream(self):
-        with self.client.chat.completions.stream(**{**GREEDY, **FORCED}, tools=STRICT_TOOLS) as stream:
+        with self.client.chat.completions.stream(**{**GREEDY, **ONE_CALL, 'tools': STRICT_TOOLS}) as stream:
             function = stream.get_final_completion().choices[0].message.tool_calls[0].function
         return function.name, function.arguments
-
-    def tool_result(self):
-        return text_of(self.ask(messages=CALL_AND_RESULT, tools=TOOLS))
-
-    def json_object(self):
-        return text_of(self.ask(response_format={'type': 'json_object'}, max_tokens=ENOUGH))
-
-    def json_schema(self):
-        form = {'type': 'json_schema', 'json_schema': {'name': 'answer', 'schema': SCHEMA, 'strict': True}}
-        return text_of(self.ask(response_format=form, max_tokens=ENOUGH))
-
-    def logprobs(self):
-        tokens = self.ask(logprobs=True, top_logprobs=2).choices[0].logprobs.content
-        return [one.logprob for token in tokens for one in (token, *token.top_logprobs)]
-
-    def stop(self):
-        return text_of(self.ask(stop=[STOP]))
-
-    def seed(self):
-        return [text_of(self.ask(seed=seed, temperature=1)) for seed in (1, 1, 2)]
-
-    def several(self):
-        return [choice.message.content for choice in self.ask(n=2).choices]
-
-    def usage(self):
-        *_, last = self.ask(stream=True, stream_options={'include_usage': True})
-        return last.usage.prompt_tokens, last.usage.completion_tokens
 
     def completion(self):
         return self.client.completions.create(model=MODEL, prompt=PROMPT, max_tokens=TOKENS).choices[0].text
@@ -94,9 +52,6 @@ class Chat(OfOpenAi):
 
     def embeddings(self):
         return self.client.embeddings.create(model=MODEL, input=TEXT)
-
-    def error(self):
-        return self.ask(temperature=-1)
 
 
 class Parsed(OfOpenAi):
@@ -110,7 +65,7 @@ class Parsed(OfOpenAi):
 
     def tools(self):
         tool = openai.pydantic_function_tool(Weather, name='weather')
-        answer = self.client.chat.completions.parse(**{**GREEDY, **FORCED}, tools=[tool])
+        answer = self.client.chat.completions.parse(**{**GREEDY, **ONE_CALL, 'tools': [tool]})
         function = answer.choices[0].message.tool_calls[0].function
         return function.name, function.parsed_arguments.model_dump()
 
