@@ -59,7 +59,7 @@ class ChatFields : public BasicJsonFields<ChatJson> {
   // The same of a string. Of an object without a name: "FIELD is missing".
   std::string required_text(std::string_view key) const;
 
-  // Throws Error about a field that is not null and not in `known`, because saving would lose it.
+  // Throws Error about a field that is not null, [] or {} and not in `known`, because saving would lose it.
   void allow_only(std::initializer_list<std::string_view> known) const;
 
  protected:

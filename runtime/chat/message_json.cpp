@@ -50,8 +50,13 @@ ToolCall read_call(const ChatJson& value, const std::string& where) {
   return call;
 }
 
-// Returns the text of a part of a content, which may be marked for a cache as in Anthropic's API. An answer's may be a
-// refusal.
+// A message or a part of it may be marked for a cache as in Anthropic's API.
+void check_mark(const ChatFields& fields) {
+  const ChatJson* const cache = fields.find("cache_control");
+  if (cache && !cache->is_object()) fields.fail("cache_control", "an object");
+}
+
+// Returns the text of a part of a content. An answer's may be a refusal.
 std::string read_part(const ChatFields& part, bool answers) {
   const std::string type = part.required_text("type");
   const bool refuses = answers && type == "refusal";
@@ -60,8 +65,7 @@ std::string read_part(const ChatFields& part, bool answers) {
   }
   const std::string_view key = refuses ? "refusal" : "text";
   part.allow_only({"type", key, "cache_control"});
-  const ChatJson* const cache = part.find("cache_control");
-  if (cache && !cache->is_object()) part.fail("cache_control", "an object");
+  check_mark(part);
   return part.required_text(key);
 }
 
@@ -108,13 +112,14 @@ Message read_message(const ChatJson& value, bool exact, const std::string& where
     message.verbatim = fields.text("verbatim");
     message.verbatim_plain = read_marks(fields, message.verbatim.value_or("").size());
   } else if (answers) {
-    fields.allow_only(
-        {"role", "content", "name", "sender", "reasoning_content", "reasoning", "tool_calls", "function_call"});
+    fields.allow_only({"role", "content", "name", "sender", "reasoning_content", "reasoning", "tool_calls",
+                       "function_call", "cache_control"});
   } else if (message.role == Role::tool) {
-    fields.allow_only({"role", "content", "name", "tool_name", "tool_call_id", "id", "extra"});
+    fields.allow_only({"role", "content", "name", "tool_name", "tool_call_id", "id", "extra", "cache_control"});
   } else {
-    fields.allow_only({"role", "content", "name"});
+    fields.allow_only({"role", "content", "name", "cache_control"});
   }
+  check_mark(fields);
   message.name = fields.text({"name", "tool_name"}).value_or("");  // the latter is of results, as Swarm names it
   fields.text("sender");                                           // the agent that gave an answer, as Swarm has it
   message.reasoning = fields.text("reasoning_content");

@@ -24,10 +24,10 @@ struct SavedConversation {
 // list of messages, or what the chat page exports. Messages are those of OpenAI's chat completions: role, content (a
 // string, a list of texts, or null in an answer), name, reasoning_content, tool_calls and tool_call_id; or, as before
 // there were tools, function_call and the role function. Results may have Swarm's tool_name for name, and answers its
-// sender, without effect. Arguments of calls are a JSON object or its text, which may be empty for none. A text may
-// have cache_control, and one of an answer may be a refusal. Other keys may be null. Any other key throws Error, which
-// starts with `source` and names the message. An invalid order throws Error too, see check_order(), and so do more than
-// max_messages.
+// sender, without effect. Arguments of calls are a JSON object or its text, which may be empty for none. A message and
+// its texts may have cache_control, and a text of an answer may be a refusal. Other keys may be null, [] or {}. Any
+// other key throws Error, which starts with `source` and names the message. An invalid order throws Error too, see
+// check_order(), and so do more than max_messages.
 SavedConversation parse_conversation(std::string_view json, const std::string& source);
 
 // Writes the conversation as indented JSON with a line feed at the end. Arguments are strings, as in OpenAI's format.

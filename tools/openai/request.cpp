@@ -322,6 +322,7 @@ void take_message_hints(const ChatJson& messages, std::vector<std::string>& hint
     const auto content = message.find("content");
     return content != message.end() && content->is_array() && std::ranges::any_of(*content, has_mark);
   };
+  if (std::ranges::any_of(messages, has_mark)) hints.emplace_back("messages.cache_control");
   if (std::ranges::any_of(messages, has_marked_part)) hints.emplace_back("messages.content.cache_control");
 }
 

@@ -157,13 +157,23 @@ TEST(MessageJson, ReadsContentInParts) {
 
 TEST(MessageJson, ReadsMarkedTextsRefusalsAndCallsWithEmptyArguments) {
   const auto read = parse_conversation(
-      R"([{"role": "user", "content": [{"type": "text", "text": "a", "cache_control": {"type": "ephemeral"}}]},
+      R"([{"role": "user", "content": [{"type": "text", "text": "a", "cache_control": {"type": "ephemeral"}}],
+           "cache_control": {"type": "ephemeral"}},
           {"role": "assistant", "content": [{"type": "text", "text": "b"}, {"type": "refusal", "refusal": "no"}],
            "tool_calls": [{"function": {"name": "f", "arguments": ""}}]}])",
       "chat.json");
   EXPECT_EQ(read.messages[0].content, "a");
   EXPECT_EQ(read.messages[1].content, "b\nno");
   EXPECT_EQ(read.messages[1].tool_calls, (std::vector<ToolCall>{{.name = "f", .arguments = "{}"}}));
+}
+
+TEST(MessageJson, ReadsKeysThatHaveNothing) {
+  const auto read = parse_conversation(
+      R"([{"role": "user", "content": "a", "images": []},
+          {"role": "assistant", "content": "b", "reasoning_details": [], "provider_specific_fields": {}, "audio": null}])",
+      "chat.json");
+  EXPECT_EQ(read.messages,
+            (std::vector<Message>{{.role = Role::user, .content = "a"}, {.role = Role::assistant, .content = "b"}}));
 }
 
 TEST(MessageJson, ErrorsNameTheInvalidMessage) {
@@ -186,10 +196,13 @@ TEST(MessageJson, ErrorsNameTheInvalidMessage) {
   expect(R"([{"role": "user", "content": []}])", "messages[0].content is a list");
   expect(R"([{"role": "user", "content": [{"type": "refusal", "refusal": "no"}]}])", "content[0].type is 'refusal'");
   expect(R"([{"role": "user", "content": [{"type": "text", "text": "a", "cache_control": 1}]}])", "cache_control is 1");
+  expect(R"([{"role": "system", "content": "a", "cache_control": 1}])", "messages[0].cache_control is 1");
   expect(R"([{"role": "user", "content": [{"type": "image_url", "image_url": {}}]}])",
          "content[0].type is 'image_url', expected \"text\"");
   expect(R"([{"role": "user", "content": "", "tool_calls": [{"name": "f"}]}])", "'tool_calls'");
   expect(R"([{"role": "user", "content": "", "verbatim": "x"}])", "'verbatim'");
+  expect(R"([{"role": "user", "content": "", "images": [""]}])", "'images'");
+  expect(R"([{"role": "user", "content": "", "refusal": ""}])", "'refusal'");
   expect(R"([{"role": "user", "content": ""}, {"role": "tool", "content": ""}])", "messages[1], of the tool");
   expect(R"([{"role": "assistant", "tool_calls": [{"name": "f"}]}, {"role": "tool", "content": ""},
              {"role": "tool", "content": ""}])",

@@ -1988,6 +1988,12 @@ TEST_F(ApiTest, NamesMarksForACacheOnce) {
     EXPECT_EQ(answer->status(), 200) << answer->body();
     EXPECT_EQ(notices, std::vector<std::string>{"messages.content.cache_control"}) << path;
   }
+  const Json marked = from_user | Json{{"cache_control", mark}};
+  const Json body{{"messages", {marked}}, {"max_tokens", 1}};
+  const auto answer = post_to(api_with_notices, "/v1/chat/completions", body.dump());
+  ASSERT_TRUE(answer->wait());
+  EXPECT_EQ(answer->status(), 200) << answer->body();
+  EXPECT_EQ(notices.back(), "messages.cache_control");
 }
 
 TEST_F(ApiTest, AResponseGoesOnAfterARefusal) {
