@@ -102,7 +102,7 @@ std::string take_prefix_marks(ChatJson& messages) {
 }
 
 // continue_final_message and add_generation_prompt, as vLLM has them; `prefix` is a field in place of the first.
-// Servers differ in what follows an answer that is last if a body has none of them: the rest of it, or another one.
+// Without any, what follows an answer that is last is another one, as in OpenAI's API.
 void read_continuation(const BodyFields& body, Request& request, const std::string& prefix, bool only_prompt) {
   const std::string mark = prefix.empty() ? "continue_final_message" : prefix;
   request.continues = body.flag("continue_final_message").value_or(!prefix.empty());
@@ -115,15 +115,12 @@ void read_continuation(const BodyFields& body, Request& request, const std::stri
     throw RequestError(fmt::format("an answer is either new or continued: expected {} or add_generation_prompt", mark),
                        request.continues ? mark : "add_generation_prompt");
   }
-  const bool has_answer = request.messages.back().role == Role::assistant;
-  if (request.continues && (!has_answer || !request.messages.back().tool_calls.empty())) {
+  const Message& last = request.messages.back();
+  if (request.continues && (last.role != Role::assistant || !last.tool_calls.empty())) {
     throw RequestError(mark + " requires that messages ends with an answer without calls", mark);
   }
-  if (!request.continues && has_answer && !prompts_answer) {
-    throw RequestError(
-        "messages ends with an answer, expected a message of the user or the result of a tool; set "
-        "continue_final_message to true to continue the answer, or add_generation_prompt to true for another one",
-        "messages");
+  if (!last.tool_calls.empty() && !prompts_answer) {
+    throw RequestError("messages ends with a call, expected its result", "messages");
   }
 }
 

@@ -193,7 +193,7 @@ TEST(Request, APrefixThatIsTheLastMessageIsContinued) {
   };
   for (const char* const name : {"prefix", "partial"}) {
     EXPECT_TRUE(read({{name, true}}).continues);
-    EXPECT_THROW(read({{name, false}}), RequestError);
+    EXPECT_FALSE(read({{name, false}}).continues);
     EXPECT_THROW(read({{name, 1}}), RequestError);
   }
   EXPECT_THROW(read({{"other", true}}), RequestError);
@@ -462,6 +462,17 @@ TEST(Request, OnlyAnAnswerWithoutCallsIsContinued) {
   body["messages"][1]["tool_calls"] =
       RequestJson::parse(R"([{"id": "c", "type": "function", "function": {"name": "f", "arguments": "{}"}}])");
   EXPECT_EQ(wrong_field(body), "continue_final_message");
+}
+
+TEST(Request, AnAnswerThatIsLastGetsAnotherOneUnlessItIsACall) {
+  RequestJson body = chat_with("{}");
+  body["messages"].push_back({{"role", "assistant"}, {"content", "b"}});
+  const Request request = read_request(body, true, defaults());
+  EXPECT_TRUE(request.starts_answer && !request.continues);
+  body["messages"][1]["tool_calls"] = RequestJson::parse(R"([{"function": {"name": "f", "arguments": "{}"}}])");
+  EXPECT_EQ(wrong_field(body), "messages");
+  body["add_generation_prompt"] = true;
+  EXPECT_EQ(wrong_field(body), "");
 }
 
 TEST(Request, OnlyTheLastMessageIsAPrefix) {
