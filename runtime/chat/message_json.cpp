@@ -238,14 +238,13 @@ jinja::Value template_messages(const std::vector<Message>& messages, Arguments a
 }
 
 void check_order(const std::vector<Message>& messages, const std::string& source) {
-  std::size_t pending = 0;
+  bool has_answer = false;
   for (std::size_t i = 0; i < messages.size(); ++i) {
     const Role role = messages[i].role;
     if (role == Role::user || role == Role::assistant) {
-      const std::size_t calls = messages[i].tool_calls.size();
-      pending = role == Role::assistant && calls == 0 ? SIZE_MAX : calls;
-    } else if (role == Role::tool && pending-- == 0) {
-      throw Error(fmt::format("{}: messages[{}], of the tool, follows no call that waits for a result", source, i));
+      has_answer = role == Role::assistant;
+    } else if (role == Role::tool && !has_answer) {
+      throw Error(fmt::format("{}: messages[{}], of the tool, follows no answer, which has its call", source, i));
     }
   }
 }

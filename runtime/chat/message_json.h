@@ -38,9 +38,9 @@ std::string conversation_json(const SavedConversation& conversation);
 // on one line, with the order of keys kept; the template gets all of it. Throws Error, which starts with `source`.
 std::string parse_tools(std::string_view json, const std::string& source);
 
-// Throws Error, naming the message, unless every tool message follows an answer that has a call for it, or none at all:
-// MiniMind's scripts leave calls in the text of the answer, and some clients drop them. An answer may come first, such
-// as the greeting of a character.
+// Throws Error, naming the message, unless every tool message follows an answer, or others after it. The answer may
+// have fewer calls: MiniMind's scripts leave them in its text, some clients drop them, and others send each part of a
+// result by itself. An answer may come first, such as the greeting of a character.
 void check_order(const std::vector<Message>& messages, const std::string& source);
 
 // Returns the chat template's input for the messages: reasoning_content next to the content. A verbatim text replaces

@@ -176,6 +176,14 @@ TEST(MessageJson, ReadsKeysThatHaveNothing) {
             (std::vector<Message>{{.role = Role::user, .content = "a"}, {.role = Role::assistant, .content = "b"}}));
 }
 
+TEST(MessageJson, ReadsAResultInParts) {
+  const auto read = parse_conversation(
+      R"([{"role": "user", "content": "a"}, {"role": "assistant", "tool_calls": [{"name": "f"}]},
+          {"role": "tool", "content": "b"}, {"role": "tool", "content": "c"}])",
+      "chat.json");
+  EXPECT_EQ(read.messages.back(), (Message{.role = Role::tool, .content = "c"}));
+}
+
 TEST(MessageJson, ErrorsNameTheInvalidMessage) {
   const auto expect = [](const std::string& json, const std::string& part) {
     const std::string message = error_of_conversation(json);
@@ -205,8 +213,8 @@ TEST(MessageJson, ErrorsNameTheInvalidMessage) {
   expect(R"([{"role": "user", "content": "", "refusal": ""}])", "'refusal'");
   expect(R"([{"role": "user", "content": ""}, {"role": "tool", "content": ""}])", "messages[1], of the tool");
   expect(R"([{"role": "assistant", "tool_calls": [{"name": "f"}]}, {"role": "tool", "content": ""},
-             {"role": "tool", "content": ""}])",
-         "messages[2], of the tool");
+             {"role": "user", "content": ""}, {"role": "tool", "content": ""}])",
+         "messages[3], of the tool");
   expect(R"([{"role": "assistant", "tool_calls": {}}])", "expected a list of calls");
   expect(R"([{"role": "assistant", "tool_calls": [{"name": "f", "arguments": "[1]"}]}])", "tool_calls[0].arguments");
   expect(R"([{"role": "assistant", "tool_calls": [{"name": "f", "arguments": 1}]}])", "expected a JSON object");
