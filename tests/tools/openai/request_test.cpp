@@ -570,8 +570,10 @@ TEST(Request, ToolChoicesMayBeThoseOfHuggingFaceAndMistral) {
     return read_request(chat_with(("{" + three_tools + R"(, "tool_choice": )" + choice + "}").c_str()), true,
                         defaults());
   };
-  EXPECT_EQ(read(R"({"function": {"name": "g"}})").calls, CallRule::forced_one);
-  EXPECT_EQ(read(R"({"function": {"name": "g"}})").only_function, "g");
+  for (const char* const named : {R"({"function": {"name": "g"}})", R"("g")"}) {
+    EXPECT_EQ(read(named).calls, CallRule::forced_one) << named;
+    EXPECT_EQ(read(named).only_function, "g") << named;
+  }
   EXPECT_EQ(read(R"("any")").calls, CallRule::forced);
 }
 
@@ -627,7 +629,7 @@ TEST(Request, FunctionsAreToolsOfWhichOneIsCalled) {
 
 TEST(Request, NamesAToolChoiceThatIsNone) {
   for (const char* const choice :
-       {R"({"type": "function", "function": "f"})", R"({"type": "function", "function": {}})",
+       {R"("x")", R"({"type": "function", "function": "f"})", R"({"type": "function", "function": {}})",
         R"({"type": "function", "function": {"name": 1}})", R"({"type": "function"})", R"({"type": "allowed_tools"})",
         R"({"type": "allowed_tools", "allowed_tools": {"mode": "auto", "tools": "f"}})"}) {
     EXPECT_EQ(wrong_field(chat_with(("{" + three_tools + R"(, "tool_choice": )" + choice + "}").c_str())),
