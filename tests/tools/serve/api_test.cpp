@@ -228,12 +228,13 @@ TEST_F(ApiTest, RoutesOfOpenAiAreAlsoThereWithoutV1) {
   const std::string model = get("/v1/models")->json()["data"][0]["id"];
   EXPECT_EQ(get("/models/" + model)->json()["id"], model);
   EXPECT_NE(get("/images/generations")->body().find("not images"), std::string::npos);
-  for (const char* const before : {"/openai", "/v1/openai"}) {
+  for (const char* const before : {"/openai", "/v1/openai", "/v1"}) {
     EXPECT_EQ(get(before + std::string("/v1/models"))->json(), get("/v1/models")->json());
     EXPECT_NE(get(before + std::string("/v1/images/generations"))->body().find("not images"), std::string::npos);
   }
-  EXPECT_EQ(get("/v1/v1/models")->status(), 404);
-  EXPECT_EQ(get("/chat")->status(), 404);
+  for (const char* const path : {"/v1/v1/v1/models", "/v1/v1/flush_cache", "/v1/v1", "/chat"}) {
+    EXPECT_EQ(get(path)->status(), 404) << path;
+  }
 }
 
 TEST_F(ApiTest, TheRoutesOfAzureAreThoseOfOpenAi) {
