@@ -37,13 +37,16 @@ constexpr std::array fields_of_outputs{
     ConstraintField{"json", ConstraintKind::schema}, ConstraintField{"json_object", ConstraintKind::any_object},
     ConstraintField{"regex", ConstraintKind::pattern}, ConstraintField{"choice", ConstraintKind::choice},
     ConstraintField{"grammar", ConstraintKind::grammar}};
-// Of a type of response_format: OpenAI's own field, llama.cpp's `schema` and TGI's `value`.
+// Of a type of response_format: OpenAI's own field, llama.cpp's `schema`, TGI's `value`, Together's `pattern` and
+// Fireworks' `grammar`.
 constexpr std::array fields_of_objects{ConstraintField{"schema", ConstraintKind::schema},
                                        ConstraintField{"value", ConstraintKind::schema}};
 constexpr std::array fields_of_schemas{ConstraintField{"json_schema", ConstraintKind::named_schema},
                                        ConstraintField{"schema", ConstraintKind::schema},
                                        ConstraintField{"value", ConstraintKind::named_schema}};
-constexpr std::array fields_of_patterns{ConstraintField{"value", ConstraintKind::pattern}};
+constexpr std::array fields_of_patterns{ConstraintField{"value", ConstraintKind::pattern},
+                                        ConstraintField{"pattern", ConstraintKind::pattern}};
+constexpr std::array fields_of_grammars{ConstraintField{"grammar", ConstraintKind::grammar}};
 
 // An object, or its text.
 std::shared_ptr<const Grammar> read_schema(const BodyFields& fields, const std::string& name) {
@@ -116,6 +119,7 @@ void read_fields(const BodyFields& fields, std::span<const ConstraintField> name
 std::span<const ConstraintField> fields_of_format(std::string_view type) {
   if (type == "json_object" || type == "json") return fields_of_objects;
   if (type == "json_schema") return fields_of_schemas;
+  if (type == "grammar") return fields_of_grammars;
   return type == "regex" ? std::span<const ConstraintField>(fields_of_patterns) : std::span<const ConstraintField>();
 }
 

@@ -411,7 +411,8 @@ TEST(Request, AFormatHasItsSchemaWhereAnyServerHasIt) {
        {R"("json_object", "schema": )" + schema, R"("json_object", "value": )" + schema,
         R"("json", "value": )" + schema, R"("json_schema", "json_schema": {"name": "n", "schema": )" + schema + "}",
         R"("json_schema", "schema": )" + schema, R"("json_schema", "value": {"schema": )" + schema + "}",
-        std::string(R"("regex", "value": "[{]\"a\":1[}]")")}) {
+        std::string(R"("regex", "value": "[{]\"a\":1[}]")"), std::string(R"("regex", "pattern": "[{]\"a\":1[}]")"),
+        std::string(R"("grammar", "grammar": "root ::= \"{\\\"a\\\":1}\"")")}) {
     const std::string fields = R"({"response_format": {"type": )" + format + "}}";
     EXPECT_EQ(allowed(read_request(chat_with(fields.c_str()), true, defaults()), {"1", R"({"a":1})", R"({"b":1})"}),
               std::vector<std::string>{R"({"a":1})"})
