@@ -334,6 +334,8 @@ void require_no_other_sampling(const BodyFields& body, Dialect dialect) {
                                   {"xtc_probability", 0},
                                   {"dynatemp_range", 0},
                                   {"top_n_sigma", 0},
+                                  {"n_probs", 0},
+                                  {"min_keep", 0},
                                   {"tfs_z", 1}}) {
     body.require(name, off);
   }

@@ -47,10 +47,11 @@ void read_options(const ChatJson& object, std::size_t positions, Request& reques
   read_context(fields, positions, request);
   require_no_other_sampling(fields, Dialect::ollama);
   fields.require("embedding_only", false);  // of all options of Ollama's clients
+  fields.require("tool_choice", "auto");    // any-llm sends OpenAI's fields among the options
   // Of the machine, or without effect here: prompts are never cut, and mirostat is off.
   fields.take_hints(
       {"num_keep", "num_batch", "num_gpu", "main_gpu", "num_thread", "numa", "use_mmap", "use_mlock", "low_vram",
-       "f16_kv", "logits_all", "vocab_only", "num_gqa", "mirostat_tau", "mirostat_eta", "draft_num_predict"},
+       "f16_kv", "logits_all", "vocab_only", "num_gqa", "mirostat_tau", "mirostat_eta", "draft_num_predict", "user"},
       request.hints);
   fields.reject_the_rest();
 }

@@ -584,11 +584,21 @@ TEST(Request, TakesTheFieldsOfLlamaCppsPage) {
                    {"dynatemp_range", 0.0},
                    {"dynatemp_exponent", 1.0},
                    {"xtc_probability", 0},
-                   {"xtc_threshold", 0.1}};
+                   {"xtc_threshold", 0.1},
+                   {"n_probs", 0},
+                   {"min_keep", 0}};
   EXPECT_EQ(read_request(body, true, defaults()).hints,
             (std::vector<std::string>{"return_progress", "dynatemp_exponent", "xtc_threshold"}));
-  body["dynatemp_range"] = 0.5;
-  EXPECT_EQ(wrong_field(body), "dynatemp_range");
+  for (const char* const name : {"min_keep", "n_probs", "dynatemp_range"}) {
+    body[name] = 1;
+    EXPECT_EQ(wrong_field(body), name);
+  }
+}
+
+TEST(Request, TakesTheHintsOfGroqsClient) {
+  const RequestJson body = chat_with(R"({"disable_tool_validation": true, "citation_options": "enabled"})");
+  EXPECT_EQ(read_request(body, true, defaults()).hints,
+            (std::vector<std::string>{"disable_tool_validation", "citation_options"}));
 }
 
 TEST(Request, FunctionsAreToolsOfWhichOneIsCalled) {

@@ -3229,6 +3229,7 @@ TEST_F(ApiTest, ChecksFieldsOfOllamaByTheirNames) {
       {{{"messages", {message}}, {"options", {{"stop", 1}}}}, "options.stop"},
       {{{"messages", {message}}, {"options", {{"mirostat", 1}}}}, "options.mirostat"},
       {{{"messages", {message}}, {"options", {{"embedding_only", true}}}}, "options.embedding_only"},
+      {{{"messages", {message}}, {"options", {{"tool_choice", "required"}}}}, "options.tool_choice"},
       {{{"messages", {message}}, {"options", {{"tempreature", 1}}}}, "tempreature"},
       {{{"messages", {message}}, {"stream", 1}}, "stream"},
       {{{"messages", {message}}, {"prompt", "a"}}, "prompt"}};
@@ -3304,7 +3305,8 @@ TEST_F(ApiTest, TakesEveryFormOfAnOllamaRequest) {
   EXPECT_EQ(ask("/api/generate", Json{{"prompt", ""}} | empty)["done_reason"], "load");
   EXPECT_EQ(ask("/api/generate", Json{{"prompt", "a"}} | empty)["done_reason"], "length");
   ask("/api/chat", {{"messages", {user}}, {"_debug_render_only", false}});
-  const Json options{{"embedding_only", false}, {"num_gqa", 1}, {"num_predict", 1}};
+  const Json options{
+      {"embedding_only", false}, {"num_gqa", 1}, {"num_predict", 1}, {"tool_choice", "auto"}, {"user", "u"}};
   const auto with_options = post_and_wait("/api/chat", {{"model", "m"}, {"messages", {user}}, {"options", options}});
   EXPECT_EQ(with_options->status(), 200) << with_options->body();
   EXPECT_EQ(ask("/api/generate", {{"prompt", ""}})["done_reason"], "load");
