@@ -184,13 +184,15 @@ std::size_t thought_tokens(const TextModel& model, const TextTask& task, const s
 
 ChatJson answer_json(const std::string& id, const std::string& model, const Request& request, ChatJson choices,
                      const Usage& usage, std::time_t now) {
-  return {{"id", id},
-          {"object", object_name(request)},
-          {"created", now},
-          {"model", model},
-          {"system_fingerprint", system_fingerprint},
-          {"choices", std::move(choices)},
-          {"usage", usage_json(usage)}};
+  ChatJson answer{{"id", id},
+                  {"object", object_name(request)},
+                  {"created", now},
+                  {"model", model},
+                  {"system_fingerprint", system_fingerprint},
+                  {"choices", std::move(choices)},
+                  {"usage", usage_json(usage)}};
+  if (request.chat) answer["service_tier"] = "default";  // which LiteLLM requires of Groq's answers
+  return answer;
 }
 
 ChatJson piece_json(const Tokenizer& tokenizer, std::int32_t id) {

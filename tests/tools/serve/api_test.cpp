@@ -393,6 +393,11 @@ TEST_F(ApiTest, AnswersHaveTheProgramAsTheirSystemFingerprint) {
   }
 }
 
+TEST_F(ApiTest, AnAnswerOfAChatHasItsServiceTier) {
+  EXPECT_EQ(chat({{"max_tokens", 1}, {"service_tier", "auto"}})->json()["service_tier"], "default");
+  EXPECT_FALSE(complete({{"max_tokens", 1}})->json().contains("service_tier"));
+}
+
 TEST_F(ApiTest, GivesTheLogProbabilitiesOfAChat) {
   const Json body{{"seed", 3}, {"logprobs", true}, {"top_logprobs", 3}};
   const Json choice = chat(body)->json()["choices"][0];
