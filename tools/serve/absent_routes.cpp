@@ -77,8 +77,7 @@ constexpr AbsentRoute absent_routes[] = {
     {"/v1/fim/", "the model continues texts and cannot fill in their middle; POST /v1/completions continues one"},
     {"/infill", "the model continues texts and cannot fill in their middle; POST /v1/completions continues one"},
     {"/lora-adapters", loras_by_name},
-    // of text-generation-inference, KoboldCpp and text-generation-webui
-    {"/info", "GET /v1/models has the name, context length and defaults of sampling of each model"},
+    // of KoboldCpp and text-generation-webui
     {"/api/v1/", no_kobold},
     {"/api/extra/", no_kobold},
     {"/v1/internal/", "GET /v1/models lists the models, POST /tokenize and /detokenize encode and decode"},

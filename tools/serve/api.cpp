@@ -169,6 +169,7 @@ const Api::Routes& Api::routes() {
       {"/get_model_info", {"GET", &Api::sglang_info}},
       {"/server_info", {"GET", &Api::sglang_info}},
       {"/get_server_info", {"GET", &Api::sglang_info}},
+      {"/info", {"GET", &Api::text_generation_info, false, false, Dialect::text_generation}},
       {"/tokenizer_info", {"GET", &Api::tokenizer_info}},
       {"/tokenize", of_no_text(&Api::tokenize)},
       {"/detokenize", of_no_text(&Api::detokenize)},
@@ -524,6 +525,18 @@ void Api::sglang_info(const ApiRequest&, const Answer& answer) {
                       {"context_length", served->model.llm().positions},
                       {"version", MINIMIND_VERSION},
                       {"internal_states", ChatJson::array({ChatJson::object()})}});
+}
+
+void Api::text_generation_info(const ApiRequest&, const Answer& answer) {
+  const std::shared_ptr<ServedModel> served = models_.only();
+  const std::size_t positions = served->model.llm().positions;
+  send_json(*answer, {{"model_id", served->model.names().front()},
+                      {"model_sha", nullptr},
+                      {"model_dtype", nullptr},
+                      {"model_pipeline_tag", "text-generation"},
+                      {"max_input_tokens", positions - 1},
+                      {"max_total_tokens", positions},
+                      {"version", MINIMIND_VERSION}});
 }
 
 // As vLLM's, for programs that leave encoding to the server.

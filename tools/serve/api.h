@@ -125,6 +125,7 @@ class Api {
   void cancel_response(const ApiRequest& request, const Answer& answer);
   void list_models(const ApiRequest& request, const Answer& answer);
   void sglang_info(const ApiRequest& request, const Answer& answer);
+  void text_generation_info(const ApiRequest& request, const Answer& answer);
   void tokenizer_info(const ApiRequest& request, const Answer& answer);
   void version(const ApiRequest& request, const Answer& answer);
   Request prompt_request(const ChatJson& body) const;

@@ -2484,6 +2484,9 @@ TEST_F(ApiTest, HasTheRoutesThatProgramsForOtherServersAskFor) {
   for (const char* const path : {"/model_info", "/get_model_info", "/server_info", "/get_server_info"}) {
     EXPECT_EQ(get(path)->json()["model_path"], "minimind-poet") << path;
   }
+  const Json facts = get("/info")->json();
+  EXPECT_EQ(facts["model_id"], "minimind-poet");
+  EXPECT_EQ(facts["max_total_tokens"], get("/model_info")->json()["context_length"]);
   const Json info = get("/tokenizer_info")->json();
   EXPECT_EQ(info["eos_token"], "<|im_end|>");
   EXPECT_EQ(info["bos_token"], "<|im_start|>");
@@ -3142,7 +3145,6 @@ TEST_F(ApiTest, SaysWhyItHasNoRouteForWhatTheModelCannotDo) {
                                  "/v1/messages",
                                  "/v1/messages/count_tokens",
                                  "/v1/fim/completions",
-                                 "/info",
                                  "/api/v1/generate",
                                  "/api/extra/generate/stream",
                                  "/abort_request",
