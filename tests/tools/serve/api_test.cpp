@@ -1901,10 +1901,10 @@ TEST_F(ApiTest, ContinuesAnAnswer) {
   body["add_generation_prompt"] = true;
   EXPECT_EQ(chat(body)->json()["error"]["param"], "continue_final_message");
   body.erase("continue_final_message");
-  const auto another = chat(body);
-  EXPECT_EQ(another->status(), 200) << another->body();
+  const Json first = chat({{"temperature", 0}, {"max_tokens", 16}})->json()["choices"];
+  EXPECT_EQ(chat(body)->json()["choices"], first) << "another answer, by a template without memory";
   body.erase("add_generation_prompt");
-  EXPECT_EQ(chat(body)->json()["choices"], another->json()["choices"]);
+  EXPECT_EQ(chat(body)->json()["choices"], first);
 }
 
 TEST_F(ApiTest, AcceptsFieldsThatChangeNothing) {
