@@ -75,14 +75,6 @@ std::optional<std::string> named_function(const ChatJson& choice) {
   return name != function->end() && name->is_string() ? std::optional(name->get<std::string>()) : std::nullopt;
 }
 
-// Whether the choice is the name of a function, as text-generation-inference has it.
-bool names_tool(const ChatJson& choice, const ChatJson* tools) {
-  const auto has_name = [&](const ChatJson& tool) {
-    return tool.is_object() && function_of(tool).value("name", ChatJson()) == choice;
-  };
-  return choice.is_string() && tools && std::ranges::any_of(*tools, has_name);
-}
-
 // What a tool_choice says.
 struct Choice {
   bool forced = false;
@@ -94,9 +86,8 @@ Choice read_choice(const BodyFields& body) {
   const ChatJson* const choice = body.find("tool_choice");
   if (!choice || *choice == "auto" || *choice == "none") return {};
   if (*choice == "required" || *choice == "any") return {.forced = true};  // the latter is Mistral's word
-  if (names_tool(*choice, body.find("tools"))) {
-    return {.forced = true, .one_call = true, .names = {choice->get<std::string>()}};
-  }
+  // Any other word is the name of a function, as text-generation-inference has it.
+  if (choice->is_string()) return {.forced = true, .one_call = true, .names = {choice->get<std::string>()}};
   if (const auto named = named_function(*choice)) return {.forced = true, .one_call = true, .names = {*named}};
   const auto fail = [&] {
     body.fail("tool_choice", R"("none", "auto", "required", {"type": "function", "function": {"name": ...}} or )"

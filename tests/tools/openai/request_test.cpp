@@ -647,7 +647,13 @@ TEST(Request, NamesAToolChoiceThatIsNone) {
               "tool_choice")
         << choice;
   }
-  EXPECT_EQ(wrong_field(chat_with(R"({"tools": [], "tool_choice": "required"})")), "tool_choice");
+  for (const char* const choice : {"required", "f"}) {
+    RequestJson body = chat_with(R"({"tools": []})");
+    body["tool_choice"] = choice;
+    EXPECT_EQ(wrong_field(body), "tool_choice") << choice;
+    body["tools"] = "f";
+    EXPECT_EQ(wrong_field(body), "tools") << choice;
+  }
 }
 
 TEST(Request, ToolsMayBeFunctionsAlone) {
