@@ -134,8 +134,8 @@ std::shared_ptr<const Grammar> grammar_of_format(const BodyFields& body, const s
     given.grammar = schema_grammar(ChatJson{{"type", "object"}}, fields.where(), true);
   }
   if (type != "text" && !given.grammar) {
-    body.fail(name, R"({"type": "text"}, {"type": "json_object"}, or {"type": "json_schema", )"
-                    R"("json_schema": {"schema": ...}})");
+    body.fail(name, R"({"type": "text"}, {"type": "json_object"}, {"type": "json_schema", "json_schema": )"
+                    R"({"schema": ...}}, {"type": "regex", "pattern": ...} or {"type": "grammar", "grammar": ...})");
   }
   fields.reject_the_rest();
   return given.grammar;

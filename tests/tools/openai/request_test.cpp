@@ -420,6 +420,22 @@ TEST(Request, AFormatHasItsSchemaWhereAnyServerHasIt) {
   }
 }
 
+TEST(Request, AFormatWithoutItsFieldIsToldAllForms) {
+  for (const char* const type : {"regex", "grammar", "xml"}) {
+    RequestJson body = chat_with("{}");
+    body["response_format"]["type"] = type;
+    try {
+      read_request(body, true, defaults());
+      ADD_FAILURE() << type;
+    } catch (const RequestError& error) {
+      const std::string message = error.what();
+      for (const char* const form : {"json_schema", "pattern", "grammar"}) {
+        EXPECT_NE(message.find(std::string("\"") + form + "\": "), std::string::npos) << message;
+      }
+    }
+  }
+}
+
 TEST(Request, RejectsSeveralConstraintsAndThoseThatAreNone) {
   const std::vector<std::pair<const char*, const char*>> cases{
       {R"({"guided_regex": "a", "guided_choice": ["a"]})", "guided_choice"},
