@@ -130,11 +130,16 @@ Answer Conversation::ask(const std::string& text, const AnswerListener& listener
 }
 
 std::span<const ToolCall> Conversation::pending_calls() const {
-  auto answered = state_.messages.rbegin();
-  while (answered != state_.messages.rend() && answered->role == Role::tool) ++answered;
+  const auto first = state_.messages.rbegin();
+  auto answered = first;
+  std::size_t results = 0;
+  for (; answered != state_.messages.rend() && answered->role == Role::tool; ++answered) {
+    const std::string& id = answered->tool_call_id;
+    const bool is_part = answered != first && !id.empty() && id == std::prev(answered)->tool_call_id;
+    if (!is_part) ++results;
+  }
   if (answered == state_.messages.rend() || answered->role != Role::assistant) return {};
   const std::span<const ToolCall> calls = answered->tool_calls;
-  const auto results = static_cast<std::size_t>(answered - state_.messages.rbegin());
   return calls.subspan(std::min(results, calls.size()));
 }
 

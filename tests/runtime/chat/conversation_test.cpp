@@ -229,6 +229,21 @@ TEST(Conversation, CallsAreGivenToTheTemplateAsCallsAndTheirResultsFollow) {
   }
 }
 
+TEST(Conversation, TheMessagesOfOneResultLeaveTheNextCallPending) {
+  SmallChat chat(Family::v3, 2048);
+  ConversationState state;
+  state.messages = {{.role = Role::user, .content = "?"},
+                    {.role = Role::assistant, .tool_calls = {{.id = "a", .name = "f"}, {.id = "b", .name = "g"}}},
+                    {.role = Role::tool, .content = "1", .tool_call_id = "a"},
+                    {.role = Role::tool, .content = "2", .tool_call_id = "a"}};
+  chat.conversation.restore(state);
+  ASSERT_EQ(chat.conversation.pending_calls().size(), 1u);
+  EXPECT_EQ(chat.conversation.pending_calls().front().name, "g");
+  for (Message& result : std::span(state.messages).last(2)) result.tool_call_id.clear();
+  chat.conversation.restore(state);
+  EXPECT_TRUE(chat.conversation.pending_calls().empty()) << "by their number alone";
+}
+
 TEST(Conversation, CallsThatAreSpelledInTheModelsOwnWayStayLikeThat) {
   SmallChat chat(Family::v3, 2048,
                  answers_of(R"("<tool_call>{\"name\":\"now\",\"arguments\":{\"a\":1.50}}</tool_call>")"));
