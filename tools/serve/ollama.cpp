@@ -89,7 +89,6 @@ ChatJson openai_message(const ChatJson& message, std::size_t number) {
   }
   ChatJson result = ChatJson::object();
   for (const auto& [key, value] : message.items()) {
-    if (key == "images" && (value.is_null() || value.empty())) continue;
     if (key == "thinking") {
       if (value != "") result["reasoning_content"] = value;
     } else if (key == "tool_name") {
