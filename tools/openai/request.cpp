@@ -314,7 +314,10 @@ void read_ends(const BodyFields& body, Dialect dialect, Request& request) {
 }
 
 void take_message_hints(const ChatJson& messages, std::vector<std::string>& hints) {
-  const auto has_mark = [](const ChatJson& part) { return part.contains("cache_control"); };
+  const auto has_mark = [](const ChatJson& part) {
+    const auto mark = part.find("cache_control");
+    return mark != part.end() && !mark->is_null();
+  };
   const auto has_marked_part = [&](const ChatJson& message) {
     const auto content = message.find("content");
     return content != message.end() && content->is_array() && std::ranges::any_of(*content, has_mark);

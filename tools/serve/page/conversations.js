@@ -150,7 +150,10 @@ function addLane(conversation, list, lane) {
       if (turns.length === 0) turns.push({question: null, lanes: []});
       const turn = lane === 0 ? turns.at(-1) : turns[Math.max(at, 0)];
       while (turn.lanes.length <= lane) turn.lanes.push({model: conversation.models[turn.lanes.length] ?? '', messages: []});
-      turn.lanes[lane].messages.push(message);
+      const {messages} = turn.lanes[lane], last = messages.at(-1);
+      const continues = message.role === 'tool' && message.tool_call_id && last?.tool_call_id === message.tool_call_id;
+      if (continues) last.content += `\n${message.content}`;  // a result in several messages
+      else messages.push(message);
     }
   });
 }

@@ -469,6 +469,15 @@ class VersionsTest(PageTest):
         self.arrow('question', 'Next').click()
         self.assertEqual(self.texts(), [['three'], ['full_sft_768: three']])
 
+    def test_import_joins_a_result_in_several_messages(self):
+        call = {'id': 'a', 'type': 'function', 'function': {'name': 'f', 'arguments': '{}'}}
+        results = [{'role': 'tool', 'tool_call_id': of, 'content': content} for of, content in (('a', '1'), ('a', '2'), ('b', '3'))]
+        messages = self.module('conversations.js', '''
+            return m.exportConversation(m.importConversations(JSON.stringify(given[0]))[0]).messages;''',
+            {'messages': [{'role': 'user', 'content': 'x'},
+                          {'role': 'assistant', 'content': '', 'tool_calls': [call, {**call, 'id': 'b'}]}, *results]})
+        self.assertEqual([message['content'] for message in messages if message['role'] == 'tool'], ['1\n2', '3'])
+
     def test_import_of_bad_versions_says_so(self):
         one = {'messages': [{'role': 'user', 'content': 'x'}]}
         for versions in (3, [3], [{'turn': 1, 'at': 0, 'others': [one]}], [{'turn': 0, 'at': 2, 'others': [one]}],
