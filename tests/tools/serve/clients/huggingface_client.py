@@ -1,8 +1,8 @@
 """Hugging Face's InferenceClient: text_generation, which has routes of its own, and chat_completion, which has OpenAI's."""
 
 import huggingface_hub
-from chat_form import GREEDY, ChatForm
 from huggingface_hub import constants
+from openai_form import GREEDY, ChatForm
 
 from features import ADDRESS, BASE_URL, ENOUGH, PROMPT, SCHEMA, STOP, TEXT, TOKENS, Client, run
 

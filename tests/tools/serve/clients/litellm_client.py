@@ -2,7 +2,7 @@
 
 import litellm
 from answer import Answer
-from chat_form import text_of
+from openai_form import text_of
 
 from features import (ADDRESS, BASE_URL, CALL_AND_RESULT, ENOUGH, MODEL, PROMPT, QUESTION, STOP, TEXT, TOKENS, TOOLS, Client, run)
 

@@ -1,10 +1,10 @@
 """Mistral's own package, which checks each answer against its types."""
 
 from answer import Answer
-from chat_form import FORCED, GREEDY, ChatForm, text_of
 from mistralai.client import Mistral
+from openai_form import FORCED, GREEDY, GREEDY_RESPONSE, ChatForm, ResponseForm, call_of, text_of
 
-from features import ADDRESS, CALL, ENOUGH, MODEL, QUESTION, SCHEMA, TEXT, TOKENS, WEATHER, Client, run
+from features import ADDRESS, ENOUGH, MODEL, SCHEMA, TEXT, Client, run
 
 client = Mistral(api_key='none', server_url=ADDRESS)
 GREEDY_CHAT = {**GREEDY, 'safe_prompt': False}
@@ -56,62 +56,32 @@ class Parsed(Client):
         return client.chat.parse(Answer, **{**GREEDY_CHAT, 'max_tokens': ENOUGH}).choices[0].message.parsed.model_dump()
 
 
-GREEDY_RESPONSE = {'model': MODEL, 'input': TEXT, 'max_output_tokens': TOKENS, 'temperature': 0}
-
-
-def respond(**fields):
-    return client.responses.create(**{**GREEDY_RESPONSE, **fields})
-
-
-def text_of_response(response):
-    return ''.join(part.text for item in response.output for part in item.content)
-
-
-def call_of(response):
-    return next((item.name, item.arguments) for item in response.output if item.type == 'function_call')
-
-
-class Responses(Client):
+class Responses(ResponseForm):
     title = 'responses'
     explained = {'json_schema': ('it does not send `text`, which has the schema', '它不发送含有 schema 的 `text`')}
-    forced = {'tools': [{'type': 'function', **WEATHER, 'strict': True}], 'tool_choice': 'required',
-              'parallel_tool_calls': False, 'max_output_tokens': ENOUGH}
 
-    def chat(self):
-        return text_of_response(respond())
+    def ask(self, **fields):
+        return client.responses.create(**{**GREEDY_RESPONSE, **fields})
+
+    def text_of(self, response):
+        return ''.join(part.text for item in response.output for part in item.content)
 
     def stream(self):
-        with respond(stream=True) as stream:
+        with self.ask(stream=True) as stream:
             return [event.data.delta for event in stream if event.event == 'response.output_text.delta']
 
     async def asynchronous(self):
         async with Mistral(api_key='none', server_url=ADDRESS) as other:
-            return text_of_response(await other.responses.create_async(**GREEDY_RESPONSE))
-
-    def tools(self):
-        return call_of(respond(**self.forced))
+            return self.text_of(await other.responses.create_async(**GREEDY_RESPONSE))
 
     def tool_stream(self):
-        with respond(stream=True, **self.forced) as stream:
+        with self.ask(stream=True, **self.forced) as stream:
             *_, last = stream
         return call_of(last.data.response)
 
-    def tool_result(self):
-        call = CALL['tool_calls'][0]
-        return text_of_response(respond(input=[
-            *QUESTION, {'type': 'function_call', 'call_id': call['id'], **call['function']},
-            {'type': 'function_call_output', 'call_id': call['id'], 'output': '晴'}]))
-
     def json_schema(self):
         form = {'type': 'json_schema', 'name': 'answer', 'schema': SCHEMA, 'strict': True}
-        return text_of_response(respond(text={'format': form}, max_output_tokens=ENOUGH))
-
-    def usage(self):
-        usage = respond().usage
-        return usage.input_tokens, usage.output_tokens
-
-    def error(self):
-        return respond(temperature=-1)
+        return self.text_of(self.ask(text={'format': form}, max_output_tokens=ENOUGH))
 
 
 run(Chat, Parsed, Responses)

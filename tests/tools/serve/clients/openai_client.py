@@ -2,15 +2,14 @@
 
 import openai
 from answer import Answer, Weather
-from chat_form import FORCED, GREEDY, ChatForm
+from openai_form import FORCED, GREEDY, GREEDY_RESPONSE, ChatForm, ResponseForm, call_of
 
-from features import ADDRESS, BASE_URL, CALL, ENOUGH, MODEL, PROMPT, QUESTION, TEXT, TOKENS, WEATHER, Client, run
+from features import ADDRESS, BASE_URL, ENOUGH, MODEL, PROMPT, TEXT, TOKENS, WEATHER, Client, run
 
 SETTINGS = {'base_url': BASE_URL, 'api_key': 'none', 'max_retries': 0}
 AZURE = {'azure_endpoint': ADDRESS, 'api_version': '2025-04-01-preview', 'api_key': 'none', 'max_retries': 0}
 ONE_CALL = {**FORCED, 'parallel_tool_calls': False}
 STRICT_TOOLS = [{'type': 'function', 'function': {**WEATHER, 'strict': True}}]
-GREEDY_RESPONSE = {'model': MODEL, 'input': TEXT, 'max_output_tokens': TOKENS, 'temperature': 0}
 
 
 class OfOpenAi(Client):
@@ -70,42 +69,28 @@ class Parsed(OfOpenAi):
         return function.name, function.parsed_arguments.model_dump()
 
 
-def call_of(response):
-    return next((item.name, item.arguments) for item in response.output if item.type == 'function_call')
-
-
-class Responses(OfOpenAi):
+class Responses(OfOpenAi, ResponseForm):
     title = 'responses'
-    tool = {'type': 'function', **WEATHER, 'strict': True}
-    forced = {'tools': [tool], 'tool_choice': 'required', 'parallel_tool_calls': False, 'max_output_tokens': ENOUGH}
 
     def ask(self, **fields):
         return self.client.responses.create(**{**GREEDY_RESPONSE, **fields})
 
-    def chat(self):
-        return self.ask().output_text
+    def text_of(self, response):
+        return response.output_text
 
     def stream(self):
         return [event.delta for event in self.ask(stream=True) if event.type == 'response.output_text.delta']
 
     async def asynchronous(self):
         async with self.asynchronous_client() as other:
-            return (await other.responses.create(**GREEDY_RESPONSE)).output_text
-
-    def tools(self):
-        return call_of(self.ask(**self.forced))
+            return self.text_of(await other.responses.create(**GREEDY_RESPONSE))
 
     def tool_stream(self):
         *_, last = self.ask(stream=True, **self.forced)
         return call_of(last.response)
 
-    def tool_result(self):
-        call = CALL['tool_calls'][0]
-        return self.ask(input=[*QUESTION, {'type': 'function_call', 'call_id': call['id'], **call['function']},
-                              {'type': 'function_call_output', 'call_id': call['id'], 'output': '晴'}]).output_text
-
     def json_object(self):
-        return self.ask(text={'format': {'type': 'json_object'}}, max_output_tokens=ENOUGH).output_text
+        return self.text_of(self.ask(text={'format': {'type': 'json_object'}}, max_output_tokens=ENOUGH))
 
     def json_schema(self):
         response = self.client.responses.parse(**{**GREEDY_RESPONSE, 'max_output_tokens': ENOUGH}, text_format=Answer)
@@ -114,13 +99,6 @@ class Responses(OfOpenAi):
     def logprobs(self):
         response = self.ask(include=['message.output_text.logprobs'], top_logprobs=2)
         return [token.logprob for token in response.output[0].content[0].logprobs]
-
-    def usage(self):
-        usage = self.ask().usage
-        return usage.input_tokens, usage.output_tokens
-
-    def error(self):
-        return self.ask(temperature=-1)
 
 
 class AzureChat(OfAzure, Chat):

@@ -1,8 +1,9 @@
-"""The features of a chat, for the packages whose answers have the form of OpenAI's: choices, messages and deltas."""
+"""The features of chats and responses, for the packages whose answers have the form of OpenAI's."""
 
-from features import CALL_AND_RESULT, ENOUGH, MODEL, QUESTION, SCHEMA, STOP, TOKENS, TOOLS, Client
+from features import CALL, CALL_AND_RESULT, ENOUGH, MODEL, QUESTION, SCHEMA, STOP, TEXT, TOKENS, TOOLS, WEATHER, Client
 
 GREEDY = {'model': MODEL, 'messages': QUESTION, 'max_tokens': TOKENS, 'temperature': 0}
+GREEDY_RESPONSE = {'model': MODEL, 'input': TEXT, 'max_output_tokens': TOKENS, 'temperature': 0}
 FORCED = {'tools': TOOLS, 'tool_choice': 'required', 'max_tokens': ENOUGH}
 
 
@@ -52,6 +53,36 @@ class ChatForm(Client):
     def usage(self):
         *_, last = self.ask(stream=True, stream_options={'include_usage': True})
         return last.usage.prompt_tokens, last.usage.completion_tokens
+
+    def error(self):
+        return self.ask(temperature=-1)
+
+
+def call_of(response):
+    return next((item.name, item.arguments) for item in response.output if item.type == 'function_call')
+
+
+class ResponseForm(Client):
+    """ask() gives the response to GREEDY_RESPONSE with other fields, text_of() the text of one."""
+
+    forced = {'tools': [{'type': 'function', **WEATHER, 'strict': True}], 'tool_choice': 'required',
+              'parallel_tool_calls': False, 'max_output_tokens': ENOUGH}
+
+    def chat(self):
+        return self.text_of(self.ask())
+
+    def tools(self):
+        return call_of(self.ask(**self.forced))
+
+    def tool_result(self):
+        call = CALL['tool_calls'][0]
+        return self.text_of(self.ask(input=[
+            *QUESTION, {'type': 'function_call', 'call_id': call['id'], **call['function']},
+            {'type': 'function_call_output', 'call_id': call['id'], 'output': '晴'}]))
+
+    def usage(self):
+        usage = self.ask().usage
+        return usage.input_tokens, usage.output_tokens
 
     def error(self):
         return self.ask(temperature=-1)
