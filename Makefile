@@ -396,7 +396,8 @@ $(PAGE)/write_case_maps: tools/core/write_case_maps.cpp $(COMPILER)
 # One that is not installed is said.
 BROWSERS ?= chromium firefox
 define test_in_browsers
-	for browser in $(BROWSERS); do echo "$$browser:"; BROWSER=$$browser PAGE=$(PAGE) build/serve-venv/bin/python -m unittest discover -s $(1) || exit 1; done
+	failed=0; for browser in $(BROWSERS); do echo "$$browser:"; \
+	BROWSER=$$browser PAGE=$(PAGE) build/serve-venv/bin/python -m unittest discover -s $(1) || failed=1; done; (exit $$failed)
 endef
 
 # The engine under node, then the page in browsers.
@@ -628,15 +629,15 @@ test-replicas: minimind
 	$(REPLICAS_VENV)/bin/pip install -q -r tools/replicas/requirements.txt
 	$(REPLICAS_VENV)/bin/python -W ignore -m unittest discover -s tools/replicas
 
-# A packaged Chromium and its driver: selenium must not fetch others.
+# A packaged Chromium and its driver: selenium must not fetch others. What follows a failure is tested all the same.
 test-serve: minimind
 	$(call install_packages,$(SERVE_TEST_PACKAGES))
 	$(call create_venv,build/serve-venv)
 	build/serve-venv/bin/pip install -q -r tests/tools/serve/requirements.txt
 	build/serve-venv/bin/pip install -q --no-deps axe-playwright-python==0.1.8  # for its axe.min.js alone
-	$(call test_in_browsers,tests/tools/serve/page)
-	build/serve-venv/bin/python -m unittest discover -s tests/tools/serve/api
-	python3 -m unittest discover -s tests/tools/serve
+	$(call test_in_browsers,tests/tools/serve/page) || failed=1; \
+	build/serve-venv/bin/python -m unittest discover -s tests/tools/serve/api || failed=1; \
+	python3 -m unittest discover -s tests/tools/serve || failed=1; exit $$failed
 
 # CLIENTS='openai litellm' tries only these and writes no page.
 test-clients: minimind

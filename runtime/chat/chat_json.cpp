@@ -220,7 +220,6 @@ const ChatJson& ChatFields::required(std::string_view key) const {
 }
 
 std::string ChatFields::required_text(std::string_view key) const {
-  if (where().empty() && !find(key)) raise(fmt::format("{} is missing, expected a string", key), key);
   if (!required(key).is_string()) fail(key, "a string");
   return required(key).get<std::string>();
 }

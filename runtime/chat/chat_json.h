@@ -56,7 +56,7 @@ class ChatFields : public BasicJsonFields<ChatJson> {
 
   // Returns the field. Throws Error if it is missing or null: "WHERE has no "field"".
   const ChatJson& required(std::string_view key) const;
-  // The same of a string. Of an object without a name: "FIELD is missing".
+  // The same of a string.
   std::string required_text(std::string_view key) const;
 
   // Throws Error about a field that is not null, [] or {} and not in `known`, because saving would lose it.

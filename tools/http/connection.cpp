@@ -294,9 +294,13 @@ void HttpConnection::append(std::string_view bytes) {
   // Half of it: each byte is moved once.
   if (out_at_ > std::max(largest_read_ahead, out_.size() / 2)) out_.erase(0, std::exchange(out_at_, 0));
   out_ += bytes;
-  shared_.unread_bytes += bytes.size();
+  count_memory();
   note_unread();
-  if (shared_.unread_bytes > shared_.settings.answer_memory) shared_.on_crowded(*this);
+  if (shared_.answer_bytes > shared_.settings.answer_memory) shared_.on_crowded(*this);
+}
+
+void HttpConnection::count_memory() {
+  shared_.answer_bytes += memory() - std::exchange(counted_answer_, memory());
 }
 
 void HttpConnection::note_unread() {
@@ -315,13 +319,13 @@ void HttpConnection::flush() {
     if (count < 0) return drop("disconnected");
     out_at_ += static_cast<std::size_t>(count);
     progress_ = Clock::now();
-    shared_.unread_bytes -= static_cast<std::size_t>(count);
     note_unread();
   }
   if (is(State::closed)) return;
   out_.clear();
   out_.shrink_to_fit();
   out_at_ = 0;
+  count_memory();
   if (is(State::answering) && is_answered_) return finish_answer();
   if (is(State::closing)) linger();
 }
@@ -443,7 +447,7 @@ void HttpConnection::close() {
   if (answer_) answer_->set_gone();
   state_ = State::closed;
   shared_.body_bytes -= std::exchange(counted_body_, 0);
-  shared_.unread_bytes -= unread();
+  shared_.answer_bytes -= std::exchange(counted_answer_, 0);
   boost::system::error_code ignored;
   descriptor_.close(ignored);
   shared_.on_close(*this);

@@ -29,10 +29,10 @@ struct HttpShared {
   std::shared_ptr<HttpWakeup> wakeup;
   std::function<void(HttpConnection&)> on_close;
   std::function<void()> on_full;                    // a connection waits for is_full() to end
-  std::function<void(HttpConnection&)> on_crowded;  // unread_bytes are too many; the connection has added to them
+  std::function<void(HttpConnection&)> on_crowded;  // answer_bytes are too many; the connection has added to them
   bool stopping = false;
   std::size_t body_bytes = 0;    // of all bodies that are being received
-  std::size_t unread_bytes = 0;  // of all connections
+  std::size_t answer_bytes = 0;  // that the connections have for answers that are not read
   std::vector<char> scratch = std::vector<char>(std::size_t{64} << 10);
 };
 
@@ -58,8 +58,9 @@ class HttpConnection final : public HttpAnswered, public std::enable_shared_from
   // Whether so much is read ahead that the connection waits for its answer before it reads more.
   bool is_full() const;
   bool is_answering() const { return is(State::answering); }
-  // Bytes of answers that the client has not taken, and when it last took some.
+  // Bytes of answers that the client has not taken, the memory that they are in, and when it last took some.
   std::size_t unread() const { return out_.size() - out_at_; }
+  std::size_t memory() const { return out_.capacity(); }
   Time progress() const { return progress_; }
 
  private:
@@ -87,6 +88,7 @@ class HttpConnection final : public HttpAnswered, public std::enable_shared_from
   void send_pieces(const HttpAnswerBuffer::Taken& taken);
   void on_abandoned();
   void append(std::string_view bytes);
+  void count_memory();
   void note_unread();
   void flush();
   void finish_answer();
@@ -120,6 +122,7 @@ class HttpConnection final : public HttpAnswered, public std::enable_shared_from
 
   std::string out_;  // to be sent, from out_at_ on
   std::size_t out_at_ = 0;
+  std::size_t counted_answer_ = 0;  // memory() in HttpShared::answer_bytes
 
   std::shared_ptr<HttpAnswerBuffer> answer_;
   std::chrono::system_clock::time_point began_;

@@ -207,11 +207,11 @@ class HttpServer::Server {
       std::size_t largest = 0;
       std::shared_ptr<HttpConnection> slowest;
       for (const auto& [key, connection] : connections_) {
-        largest = std::max(largest, connection->unread());
+        largest = std::max(largest, connection->memory());
         if (key == &newest || connection->unread() == 0) continue;
         if (!slowest || connection->progress() < slowest->progress()) slowest = connection;
       }
-      if (!slowest || shared_.unread_bytes - largest <= settings_.answer_memory) return;
+      if (!slowest || shared_.answer_bytes - largest <= settings_.answer_memory) return;
       slowest->drop("too slow");
     }
   }

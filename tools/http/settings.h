@@ -35,8 +35,8 @@ struct HttpSettings {
   // Bytes that a client has not read of an answer that is still being made, for longer than unsent_time.
   std::size_t unsent = std::size_t{512} << 10;
   std::chrono::milliseconds unsent_time{10'000};
-  // Bytes that clients have not read of all answers except the largest. Above, the client that has taken nothing for
-  // the longest time is dropped.
+  // Bytes of memory for what clients have not read of all answers except the largest. Above, the client that has taken
+  // nothing for the longest time is dropped.
   std::size_t answer_memory = std::size_t{256} << 20;
   std::chrono::milliseconds head_timeout{10'000};   // from the first byte of a request, or the start of the connection
   std::chrono::milliseconds body_timeout{30'000};   // for each body_step

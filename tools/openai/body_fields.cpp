@@ -150,6 +150,16 @@ const ChatJson* BodyFields::object(const std::string& name) const {
   return value;
 }
 
+const ChatJson& BodyFields::must_have(const std::string& name, std::string_view expected) const {
+  const ChatJson* const value = find(name);
+  if (!value) fail_missing(name, expected);
+  return *value;
+}
+
+void BodyFields::fail_missing(const std::string& name, std::string_view expected) {
+  throw RequestError(fmt::format("{} is missing, expected {}", name, expected), name, "missing_required_parameter");
+}
+
 void BodyFields::require(const std::string& name, const ChatJson& only) const {
   const ChatJson* const value = find(name);
   if (value && *value != only) fail(name, json_line(only) + ", because anything else is not supported");

@@ -43,6 +43,10 @@ class BodyFields : public ChatFields {
   // An object, whose fields the caller reads.
   const ChatJson* object(const std::string& name) const;
 
+  // Returns a field of the whole body that a request must have. It may throw that it has none: "FIELD is missing".
+  const ChatJson& must_have(const std::string& name, std::string_view expected) const;
+  [[noreturn]] static void fail_missing(const std::string& name, std::string_view expected);
+
   // Rejects every value but this one, because others would ask for what is not supported.
   void require(const std::string& name, const ChatJson& only) const;
 

@@ -137,9 +137,7 @@ void read_template(const BodyFields& body, Request& request, const RequestDefaul
 }
 
 void read_chat(const BodyFields& body, Request& request, const RequestDefaults& defaults) {
-  ChatJson messages = body.get("messages");
-  if (messages.is_null())
-    throw RequestError("messages is missing, expected a list of messages", "messages", "missing_required_parameter");
+  ChatJson messages = body.must_have("messages", "a list of messages");
   if (!messages.is_array()) body.fail("messages", "a list of messages");
   if (messages.empty()) throw RequestError("messages is empty, expected at least one message", "messages");
   const std::string prefix = take_prefix_marks(messages);
@@ -185,13 +183,10 @@ TextPrompt prompt_of(const BodyFields& body, const ChatJson& value, bool one_pro
 }
 
 void read_completion(const BodyFields& body, Request& request, const RequestDefaults& defaults) {
-  const ChatJson* const prompt = body.find("prompt");
-  if (!prompt)
-    throw RequestError("prompt is missing, expected a string or a list of token ids", "prompt",
-                       "missing_required_parameter");
-  const bool several = !defaults.one_prompt && prompt->is_array() && !prompt->empty() && !is_token(prompt->front());
-  for (std::size_t i = 0; i < (several ? prompt->size() : 1); ++i) {
-    request.prompts.push_back(prompt_of(body, several ? (*prompt)[i] : *prompt, defaults.one_prompt));
+  const ChatJson& prompt = body.must_have("prompt", "a string or a list of token ids");
+  const bool several = !defaults.one_prompt && prompt.is_array() && !prompt.empty() && !is_token(prompt.front());
+  for (std::size_t i = 0; i < (several ? prompt.size() : 1); ++i) {
+    request.prompts.push_back(prompt_of(body, several ? prompt[i] : prompt, defaults.one_prompt));
   }
   request.echo = body.flag("echo").value_or(false);
   body.require("add_special_tokens", true);

@@ -577,7 +577,7 @@ std::vector<std::int32_t> Api::tokens_of(const TextModel& model, const ChatJson&
   }
   for (const char* const name : {"model", "with_pieces"}) fields.find(name);
   const auto prompt = fields.text("prompt"), content = prompt ? prompt : fields.text("content");
-  if (!content) throw RequestError("content is missing, expected a string", "content", "missing_required_parameter");
+  if (!content) BodyFields::fail_missing("content", "a string");
   const bool adds = fields.flag(prompt ? "add_special_tokens" : "add_special").value_or(prompt.has_value());
   const bool parses = prompt || fields.flag("parse_special").value_or(true);
   fields.reject_the_rest();
@@ -611,22 +611,21 @@ void Api::detokenize(const ApiRequest& request, const Answer& answer) {
   const Tokenizer& tokenizer = served->model.tokenizer();
   BodyFields fields(request.body);
   fields.text("model");
-  const ChatJson* const tokens = fields.find("tokens");
-  if (!tokens) throw RequestError("tokens is missing, expected a list of ids", "tokens", "missing_required_parameter");
+  const ChatJson& tokens = fields.must_have("tokens", "a list of ids");
   const auto is_known = [&](const ChatJson& id) {
     return id.is_number_unsigned() && id.get<std::uint64_t>() < tokenizer.vocab_size() &&
            tokenizer.has(id.get<std::int32_t>());
   };
-  if (tokens->size() > options_.text) {
+  if (tokens.size() > options_.text) {
     throw RequestError(fmt::format("tokens has {} ids, expected at most {}, the limit of the server's --max-text",
-                                   tokens->size(), options_.text),
+                                   tokens.size(), options_.text),
                        "tokens", "text_too_large");
   }
-  if (!tokens->is_array() || !std::ranges::all_of(*tokens, is_known)) {
+  if (!tokens.is_array() || !std::ranges::all_of(tokens, is_known)) {
     fields.fail("tokens", "a list of ids in the vocabulary");
   }
   fields.reject_the_rest();
-  const auto ids = tokens->get<std::vector<std::int32_t>>();
+  const auto ids = tokens.get<std::vector<std::int32_t>>();
   const std::string text = tokenizer.decode(ids, false);
   send_json(*answer, {{"content", text}, {"prompt", text}});
 }

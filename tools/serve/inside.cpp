@@ -71,10 +71,7 @@ std::vector<SwitchedOff> read_without(const BodyFields& body) {
       return std::nullopt;
     };
     const auto layer = index("layer");
-    if (!layer) {
-      throw RequestError("without.layer is missing, expected the index of a layer", "without.layer",
-                         "missing_required_parameter");
-    }
+    if (!layer) BodyFields::fail_missing("without.layer", "the index of a layer");
     parts.push_back({.layer = *layer, .head = index("head"), .expert = index("expert"), .neuron = index("neuron")});
     fields.reject_the_rest();
   }

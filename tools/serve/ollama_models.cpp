@@ -110,7 +110,7 @@ std::string ollama_model_name(const ChatJson& body) {
 }
 
 void fail_without_model() {
-  throw RequestError("model is missing, expected a name that /api/tags lists", "model", "missing_required_parameter");
+  BodyFields::fail_missing("model", "a name that /api/tags lists");
 }
 
 std::string ollama_time(WallClock::time_point time) {

@@ -153,14 +153,13 @@ class References {
 
 // Returns the messages of `items` and of the input, which it adds to them.
 ChatJson read_input(const BodyFields& body, const ResponseStore& store, std::size_t most_text, ChatJson& items) {
-  const ChatJson* const input = body.find("input");
-  if (!input) throw RequestError("input is missing, expected a string or items", "input", "missing_required_parameter");
+  const ChatJson& input = body.must_have("input", "a string or a list of items");
   const std::size_t before = items.size();
-  if (input->is_string()) {
-    items.push_back({{"role", "user"}, {"content", *input}});
-  } else if (input->is_array()) {
+  if (input.is_string()) {
+    items.push_back({{"role", "user"}, {"content", input}});
+  } else if (input.is_array()) {
     References references(store, most_text);
-    for (const ChatJson& item : *input) {
+    for (const ChatJson& item : input) {
       const bool refers = text_or_empty(item, "type") == "item_reference";
       items.push_back(refers ? references.item_of(item, items.size() - before) : item);
     }

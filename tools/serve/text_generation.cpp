@@ -69,6 +69,7 @@ void read_generation_parameters(const ChatJson& object, const TextModel& model, 
 TextGenerationRequest read_text_generation(TextGenerationRoute route, const ChatJson& object, const TextModel& model) {
   TextGenerationRequest request;
   const BodyFields body(object);
+  body.must_have("inputs", "a string");
   request.inputs = body.required_text("inputs");
   request.text.prompts.push_back({.text = request.inputs});
   request.text.stream = body.flag("stream").value_or(false) || route == TextGenerationRoute::generate_stream;

@@ -141,7 +141,9 @@ class ManyClientsTest(unittest.TestCase):
         self.assertLess(self.count('generated_tokens_total'), clients * tokens / 10)
 
     def test_streams_that_nobody_reads(self):
-        server = self.server = Server('--parallel', '32', '--queue', '2000', '--max-unread', '16')
+        # Answers of more than the 256 MB that all of them may take, of which the kernel keeps at most half.
+        kv_memory, answer_memory, scores_and_heap = 100, 256, 64
+        server = self.server = Server('--parallel', '32', '--queue', '2000', '--kv-memory', str(kv_memory))
         for clean in (server.process.stderr.close, server.process.wait, server.process.kill):
             self.addCleanup(clean)
         before, memory = server.descriptors(), server.memory()
@@ -149,21 +151,20 @@ class ManyClientsTest(unittest.TestCase):
         for _ in range(CLIENTS):
             clients.append(server.connect(receive_buffer=4096))
             clients[-1].sendall(request('POST', '/v1/chat/completions', chat(
-                stream=True, max_tokens=1000, ignore_eos=True, logprobs=True, top_logprobs=20)))
+                stream=True, max_tokens=300, ignore_eos=True, logprobs=True, top_logprobs=20)))
         end, most = time.monotonic() + 900, 0
         while self.count('texts_running') + self.count('texts_waiting') > 0:
             self.assertLess(time.monotonic(), end)
             most = max(most, server.memory())
             time.sleep(0.2)
-        self.assertLess(most - memory, 600)
-        self.assertEqual(self.count('abandoned_texts_total'), CLIENTS)
+        self.assertLess(most - memory, kv_memory + answer_memory + scores_and_heap)
         self.assert_serves()
         # Each was dropped, not answered to its end: reading what has arrived ends in a reset.
-        with self.assertRaises(ConnectionResetError):
-            read_all(clients[0])
-        for client in clients:
-            client.close()
         self.assert_all_gone(before)
+        for client in clients:
+            with self.assertRaises(ConnectionResetError):
+                read_all(client)
+            client.close()
 
     def count(self, name):
         """Returns a number of /metrics, which answers at once."""
