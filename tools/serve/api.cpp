@@ -483,10 +483,11 @@ ChatJson Api::model_json(const ModelShelf::Listed& model) const {
                 {"created", model.created > 0 ? model.created : started_},
                 {"owned_by", "minimind"},
                 {"type", "base"},  // Mistral's, as the next
-                {"capabilities", {{"completion_chat", true}, {"function_calling", true}}}};
-  if (model.context > 0) json.update({{"max_model_len", model.context}, {"max_context_length", model.context}});
+                {"capabilities", {{"completion_chat", true}}}};
   ChatJson facts = ChatJson::object();
   if (model.context > 0) {
+    json["capabilities"]["function_calling"] = model.minds_tools;
+    json.update({{"max_model_len", model.context}, {"max_context_length", model.context}});
     facts["context_length"] = model.context;
     facts["thinking"] = model.minds_thinking;
   }

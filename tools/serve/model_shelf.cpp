@@ -391,6 +391,7 @@ std::vector<ModelShelf::Listed> ModelShelf::list() {
              .loras = {},
              .context = model.llm().positions,
              .minds_thinking = served->minds_thinking,
+             .minds_tools = served->minds_tools,
              .bytes = model.facts().bytes,
              .facts = model.facts()}};
   }
@@ -407,6 +408,7 @@ std::vector<ModelShelf::Listed> ModelShelf::list() {
                       .loras = loras,
                       .context = loaded ? loaded->served->model.llm().positions : 0,
                       .minds_thinking = loaded && loaded->served->minds_thinking,
+                      .minds_tools = loaded && loaded->served->minds_tools,
                       .bytes = file.bytes,
                       .facts = loaded ? loaded->served->model.facts() : CheckpointFacts()});
   }

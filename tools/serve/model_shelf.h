@@ -29,7 +29,7 @@ struct ServedModel {
 
   TextModel model;
   EngineThread engine;
-  const bool minds_thinking = model.minds_thinking();
+  const bool minds_thinking = model.minds_thinking(), minds_tools = model.minds_tools();
   std::uint64_t last_use = 0;  // of the shelf
 };
 
@@ -80,12 +80,12 @@ class ModelShelf {
 
   struct Listed {
     std::string name;
-    std::int64_t created = 0;        // seconds since 1970
-    std::vector<std::string> loras;  // names that may follow after a colon
-    std::size_t context = 0;         // positions; 0: not loaded yet
-    bool minds_thinking = false;     // of one that is loaded: see TextModel
-    std::uintmax_t bytes = 0;        // of the weights
-    CheckpointFacts facts{};         // of one that is loaded
+    std::int64_t created = 0;                          // seconds since 1970
+    std::vector<std::string> loras;                    // names that may follow after a colon
+    std::size_t context = 0;                           // positions; 0: not loaded yet
+    bool minds_thinking = false, minds_tools = false;  // of one that is loaded: see TextModel
+    std::uintmax_t bytes = 0;                          // of the weights
+    CheckpointFacts facts{};                           // of one that is loaded
   };
   // Returns the models, the newest first, as they are in the folder now.
   std::vector<Listed> list();

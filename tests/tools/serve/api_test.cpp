@@ -1264,6 +1264,9 @@ TEST_F(ThinkingApiTest, OllamasRoutesHaveTheThoughtInItsOwnField) {
   }
   EXPECT_EQ(ask("/api/show", {{"model", "minimind"}})->json()["capabilities"],
             Json::parse(R"(["completion", "tools", "thinking"])"));
+  const auto models_list = get_from(*api, "/v1/models");
+  ASSERT_TRUE(models_list->wait());
+  EXPECT_EQ(models_list->json()["data"][0]["capabilities"]["function_calling"], true);
 }
 
 TEST(ResponseStoreTest, KeepsTheLatestConversations) {
@@ -4060,7 +4063,7 @@ TEST_F(ApiTest, ListsTheModelAndItsHealth) {
   EXPECT_EQ(list["data"][0]["id"], "minimind-poet");
   EXPECT_EQ(list["data"][0]["minimind"]["thinking"], false);
   EXPECT_EQ(list["data"][0]["type"], "base") << "without which Mistral's client knows no model";
-  EXPECT_EQ(list["data"][0]["capabilities"]["completion_chat"], true);
+  EXPECT_EQ(list["data"][0]["capabilities"], Json({{"completion_chat", true}, {"function_calling", false}}));
   EXPECT_EQ(list["data"][0]["max_context_length"], list["data"][0]["max_model_len"]);
   EXPECT_EQ(get("/v1/models/minimind-poet")->json()["object"], "model");
   EXPECT_EQ(get("/v1/models/minimind-poet:latest")->json()["id"], "minimind-poet");
