@@ -141,17 +141,18 @@ class ManyClientsTest(unittest.TestCase):
         self.assertLess(self.count('generated_tokens_total'), clients * tokens / 10)
 
     def test_streams_that_nobody_reads(self):
-        # Answers of more than the 256 MB that all of them may take, of which the kernel keeps at most half.
-        kv_memory, answer_memory, scores_and_heap = 100, 256, 64
+        # Answers of 0.5 to 2 MB each, of which the kernel keeps a third of a MB, and together more than they may take.
+        count, tokens = 300, 1000
+        kv_memory, answer_memory, scores_and_heap = 100, 256, 64  # MB
         server = self.server = Server('--parallel', '32', '--queue', '2000', '--kv-memory', str(kv_memory))
         for clean in (server.process.stderr.close, server.process.wait, server.process.kill):
             self.addCleanup(clean)
         before, memory = server.descriptors(), server.memory()
         clients = []
-        for _ in range(CLIENTS):
+        for _ in range(count):
             clients.append(server.connect(receive_buffer=4096))
             clients[-1].sendall(request('POST', '/v1/chat/completions', chat(
-                stream=True, max_tokens=300, ignore_eos=True, logprobs=True, top_logprobs=20)))
+                stream=True, max_tokens=tokens, ignore_eos=True, logprobs=True, top_logprobs=20)))
         end, most = time.monotonic() + 900, 0
         while self.count('texts_running') + self.count('texts_waiting') > 0:
             self.assertLess(time.monotonic(), end)
