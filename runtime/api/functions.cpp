@@ -400,7 +400,7 @@ void read_task(const minimind_request& request, const ModelState& model, Generat
   task.prompt = prompt_of(request, loaded);
   const std::size_t positions = request.session ? request.session->session->context.capacity() : loaded.llm().positions;
   if (task.prompt.empty() || task.prompt.size() >= positions) {
-    throw Error(fmt::format("the prompt has {} tokens, expected 1 to {}, one fewer than the context holds",
+    throw Error(fmt::format("the prompt has {} tokens, expected 1 to {}, one fewer than the maximum context length",
                             task.prompt.size(), positions - 1));
   }
   check_tokens(task.prompt, loaded.config().vocab_size);

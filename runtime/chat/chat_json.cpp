@@ -55,8 +55,8 @@ class JsonCheck : public nlohmann::json_sax<ChatJson> {
  private:
   void check_large(const std::string& digits) const {
     if (!rejects_large_ || schema_depth_ > 0) return;
-    throw LargeInteger(fmt::format("{}: the integer {} does not fit in 64 bits", source_, digits.substr(0, 40)),
-                       field_);
+    throw LargeInteger(
+        fmt::format("{}: the integer {} does not fit in 64 bits with a sign", source_, digits.substr(0, 40)), field_);
   }
 
   bool enter() {

@@ -50,10 +50,12 @@ ToolCall read_call(const ChatJson& value, const std::string& where) {
   return call;
 }
 
-// A message or a part of it may be marked for a cache as in Anthropic's API.
-void check_mark(const ChatFields& fields) {
-  const ChatJson* const cache = fields.find("cache_control");
-  if (cache && !cache->is_object()) fields.fail("cache_control", "an object");
+// A message or a part of it may be marked for a cache as in Anthropic's API, a part as in OpenAI's.
+void check_marks(const ChatFields& fields) {
+  for (const char* const name : {"cache_control", "prompt_cache_breakpoint"}) {
+    const ChatJson* const mark = fields.find(name);
+    if (mark && !mark->is_object()) fields.fail(name, "an object");
+  }
 }
 
 // Returns the text of a part of a content. An answer's may be a refusal.
@@ -64,8 +66,8 @@ std::string read_part(const ChatFields& part, bool answers) {
     throw Error(fmt::format("{}.type is {}, expected \"text\": the model reads text only", part.where(), quote(type)));
   }
   const std::string_view key = refuses ? "refusal" : "text";
-  part.allow_only({"type", key, "cache_control"});
-  check_mark(part);
+  part.allow_only({"type", key, "cache_control", "prompt_cache_breakpoint"});
+  check_marks(part);
   return part.required_text(key);
 }
 
@@ -119,7 +121,7 @@ Message read_message(const ChatJson& value, bool exact, const std::string& where
   } else {
     fields.allow_only({"role", "content", "name", "cache_control"});
   }
-  check_mark(fields);
+  check_marks(fields);
   message.name = fields.text({"name", "tool_name"}).value_or("");  // the latter is of results, as Swarm names it
   fields.text("sender");                                           // the agent that gave an answer, as Swarm has it
   message.reasoning = fields.text("reasoning_content");

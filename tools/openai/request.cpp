@@ -101,6 +101,26 @@ std::string take_prefix_marks(ChatJson& messages) {
   return prefix;
 }
 
+// Moves the thoughts of answers from the parts that Mistral has for them to the field that others have.
+void move_thoughts(ChatJson& messages) {
+  for (ChatJson& message : messages) {
+    if (text_or_empty(message, "role") != "assistant" || !message["content"].is_array()) continue;
+    std::string thought;
+    const auto is_thought = [&](const ChatJson& part) {
+      if (text_or_empty(part, "type") != "thinking") return false;
+      thought += text_or_empty(part, "thinking");
+      const auto texts = part.find("thinking");
+      if (texts == part.end() || !texts->is_array()) return true;
+      for (const ChatJson& text : *texts) thought += text_or_empty(text, "text");
+      return true;
+    };
+    ChatJson::array_t& parts = message["content"].get_ref<ChatJson::array_t&>();
+    if (std::erase_if(parts, is_thought) == 0) continue;
+    if (parts.empty()) message.erase("content");
+    message["reasoning_content"] = thought;
+  }
+}
+
 // continue_final_message and add_generation_prompt, as vLLM has them; `prefix` is a field in place of the first.
 // Without any, what follows an answer that is last is another one, as in OpenAI's API.
 void read_continuation(const BodyFields& body, Request& request, const std::string& prefix, bool only_prompt) {
@@ -141,6 +161,7 @@ void read_chat(const BodyFields& body, Request& request, const RequestDefaults& 
   if (!messages.is_array()) body.fail("messages", "a list of messages");
   if (messages.empty()) throw RequestError("messages is empty, expected at least one message", "messages");
   const std::string prefix = take_prefix_marks(messages);
+  move_thoughts(messages);
   request.messages = about("messages", [&] { return read_messages(messages, false, "messages"); });
   take_message_hints(messages, request.hints);
   read_continuation(body, request, prefix, defaults.only_prompt);
@@ -270,7 +291,6 @@ void accept_harmless(const BodyFields& body, const RequestDefaults& defaults) {
   }
   body.flag("store");
   accept_metadata(body);
-  body.object("prompt_cache_options");
   if (defaults.one_prompt) body.find("custom_id");
 }
 
@@ -309,16 +329,18 @@ void read_ends(const BodyFields& body, Dialect dialect, Request& request) {
 }
 
 void take_message_hints(const ChatJson& messages, std::vector<std::string>& hints) {
-  const auto has_mark = [](const ChatJson& part) {
-    const auto mark = part.find("cache_control");
-    return mark != part.end() && !mark->is_null();
-  };
-  const auto has_marked_part = [&](const ChatJson& message) {
-    const auto content = message.find("content");
-    return content != message.end() && content->is_array() && std::ranges::any_of(*content, has_mark);
-  };
-  if (std::ranges::any_of(messages, has_mark)) hints.emplace_back("messages.cache_control");
-  if (std::ranges::any_of(messages, has_marked_part)) hints.emplace_back("messages.content.cache_control");
+  for (const std::string name : {"cache_control", "prompt_cache_breakpoint"}) {
+    const auto has_mark = [&](const ChatJson& part) {
+      const auto mark = part.find(name);
+      return mark != part.end() && !mark->is_null();
+    };
+    const auto has_marked_part = [&](const ChatJson& message) {
+      const auto content = message.find("content");
+      return content != message.end() && content->is_array() && std::ranges::any_of(*content, has_mark);
+    };
+    if (std::ranges::any_of(messages, has_mark)) hints.push_back("messages." + name);
+    if (std::ranges::any_of(messages, has_marked_part)) hints.push_back("messages.content." + name);
+  }
 }
 
 void require_no_suffix(const BodyFields& body) {

@@ -113,7 +113,9 @@ inline constexpr auto hint_fields = {"verbosity",
                                      "transforms",
                                      "session_id",
                                      "rid",
-                                     "reasoning_format"};
+                                     "reasoning_format",
+                                     "cache_control",
+                                     "prompt_cache_options"};
 
 // These read fields of any API into a request, and throw RequestError.
 //

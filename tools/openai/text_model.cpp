@@ -220,9 +220,10 @@ TextTask TextModel::task_of(const Request& request, const TextPrompt* prompt, st
   });
   const std::size_t positions = request.context.value_or(llm_.positions);
   if (task.prompt.empty() || task.prompt.size() >= positions) {
-    throw RequestError(fmt::format("the prompt has {} tokens, expected 1 to {}, one fewer than the context holds",
-                                   task.prompt.size(), positions - 1),
-                       param, "context_length_exceeded");
+    throw RequestError(
+        fmt::format("the prompt has {} tokens, expected 1 to {}, one fewer than the maximum context length",
+                    task.prompt.size(), positions - 1),
+        param, "context_length_exceeded");
   }
   GenerateOptions& options = task.options;
   options = llm_.generate_options(request, request.chat);

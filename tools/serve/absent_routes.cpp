@@ -59,7 +59,12 @@ constexpr AbsentRoute absent_routes[] = {
     {"/v1/uploads", no_files},
     {"/v1/vector_stores", no_files},
     {"/v1/batches", "the server keeps no files; `minimind batch` takes a file of requests"},
-    {"/v1/fine_tuning", "the server trains no model"},
+    {"/v1/fine", "the server trains no model"},  // fine_tuning, and fine-tunes before it
+    {"/v1/edits", "the model continues texts; POST /v1/chat/completions answers an instruction"},
+    {"/v1/tts", "the model reads and writes text, not audio"},
+    {"/v1/agent", "POST /v1/responses answers a request of this form"},  // Perplexity's
+    {"/v2/chat", "the API is not Cohere's; POST /v1/chat/completions answers a chat in OpenAI's form"},
+    {"/v1beta/", "the API is not Gemini's; POST /v1/chat/completions answers a chat in OpenAI's form"},
     {"/v1/assistants", "the server keeps no assistants; send the conversation in the request"},
     {"/v1/threads", "the server keeps no assistants; send the conversation in the request"},
     {"/api/pull", no_model_changes},

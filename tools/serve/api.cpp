@@ -108,14 +108,15 @@ MarkedText prompt_of(const TextModel& model, const Request& chat) {
 }
 
 // Removes what the clients of Groq, Llama Stack and Azure put before OpenAI's routes; Azure's have no /v1, and some
-// the name of the model, which the body has, too. Clients such as Together's add /v1 to an address that may end with
-// it.
+// the name of the model, which the body has, too, or only "models". Clients such as Together's add /v1 to an address
+// that may end with it.
 void remove_openai(std::string& path) {
   constexpr std::string_view azure = "/openai/", deployments = "/openai/deployments/";
   const std::size_t end = path.starts_with(deployments) ? path.find('/', deployments.size()) : azure.size() - 1;
   if (path.starts_with(azure) && !path.starts_with("/openai/v1/") && end != std::string::npos) {
     return void(path.replace(0, end, "/v1"));
   }
+  if (path.starts_with("/models/chat/")) return void(path.replace(0, std::string_view("/models").size(), "/v1"));
   for (const std::string before : {"/v1/openai", "/openai", "/v1"}) {
     if (path.starts_with(before + "/v1/")) path.erase(0, before.size());
   }
@@ -487,7 +488,7 @@ ChatJson Api::model_json(const ModelShelf::Listed& model) const {
   ChatJson facts = ChatJson::object();
   if (model.context > 0) {
     json["capabilities"]["function_calling"] = model.minds_tools;
-    json.update({{"max_model_len", model.context}, {"max_context_length", model.context}});
+    for (const char* const name : {"max_model_len", "max_context_length", "context_window"}) json[name] = model.context;
     facts["context_length"] = model.context;
     facts["thinking"] = model.minds_thinking;
   }

@@ -145,9 +145,13 @@ void ResponseItems::add_logprobs(const ChatJson& logprobs) {
   if (open_.empty() || open_ == message_type) add({}, logprobs);
 }
 
+bool ResponseItems::is_call() const {
+  return open_ == call_type;
+}
+
 void ResponseItems::finish(bool is_cut, bool has_cut_call) {
   if (items_.empty() && open_.empty()) open_text(message_type);
-  close((open_ == call_type ? has_cut_call : is_cut) ? "incomplete" : "completed");
+  close((is_call() ? has_cut_call : is_cut) ? "incomplete" : "completed");
 }
 
 ChatJson item_list(ChatJson items, const std::string& response_id, std::string_view query) {

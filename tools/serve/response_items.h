@@ -27,6 +27,9 @@ class ResponseItems {
   // Adds those of tokens that are in no piece, if the item that grows is a text or there is none: others have none.
   void add_logprobs(const ChatJson& logprobs);
 
+  // Whether the item that grows is a call.
+  bool is_call() const;
+
   // Ends the last item, and makes one of an answer without any. `is_cut`: the answer is incomplete; `has_cut_call`: its
   // last call is.
   void finish(bool is_cut, bool has_cut_call);

@@ -30,7 +30,9 @@ ChatJson chat_content(const ChatJson& content, const std::string& where) {
                          "input");
     }
     parts.push_back({{"type", "text"}, {"text", part.value("text", ChatJson())}});
-    if (part.contains("cache_control")) parts.back()["cache_control"] = part["cache_control"];
+    for (const char* const mark : {"cache_control", "prompt_cache_breakpoint"}) {
+      if (part.contains(mark)) parts.back()[mark] = part[mark];
+    }
   }
   return parts;
 }
@@ -46,6 +48,7 @@ class InputReader {
     const BodyFields fields(item, where);
     const std::string type = fields.text("type").value_or("message");
     for (const char* const name : {"id", "status"}) fields.text(name);
+    fields.require("caller", {{"type", "direct"}});  // of calls and their results: the model, and no program
     if (type == "message") {
       add_message(fields);
     } else if (type == "function_call") {
@@ -243,13 +246,17 @@ void read_renamed(const BodyFields& body, ChatJson& chat, std::vector<std::strin
     move(fields, "effort", "reasoning_effort", nullptr);
     for (const char* const name : {"summary", "generate_summary"}) fields.text(name);
     fields.take_hints({"summary", "generate_summary"}, hints);
+    fields.require("context", "auto");
+    fields.require("mode", "standard");
     fields.reject_the_rest();
   }
 }
 
 // What a response may include of items that none has here.
-constexpr auto of_other_items = {"reasoning.encrypted_content", "web_search_call.action.sources",
-                                 "file_search_call.results"};
+constexpr auto of_other_items = {"reasoning.encrypted_content",   "web_search_call.action.sources",
+                                 "web_search_call.results",       "file_search_call.results",
+                                 "message.input_image.image_url", "computer_call_output.output.image_url",
+                                 "code_interpreter_call.outputs"};
 
 void read_logprobs_and_more(const BodyFields& body, ChatJson& chat, std::vector<std::string>& hints) {
   const std::size_t top = body.whole("top_logprobs", 0, most_top_logprobs).value_or(0);
@@ -262,7 +269,11 @@ void read_logprobs_and_more(const BodyFields& body, ChatJson& chat, std::vector<
       } else if (std::ranges::count(of_other_items, what) > 0) {
         hints.push_back("include: " + what.get<std::string>());
       } else {
-        body.fail("include", "message.output_text.logprobs, because the server has nothing else to include");
+        const std::string shown = what.is_string() ? quote(what.get<std::string>()) : std::string(kind_of(what));
+        throw RequestError(fmt::format("include has {}, expected message.output_text.logprobs, because the server has "
+                                       "nothing else to include",
+                                       shown),
+                           "include");
       }
     }
   }
@@ -408,6 +419,7 @@ ResponseRequest read_response_request(const ChatJson& object, const RequestDefau
   }
   for (const ChatJson& message : messages) chat["messages"].push_back(message);
   body.require("background", false);
+  body.require("context_management", ChatJson::array());
   read_truncation(body, hints);
   body.object("client_metadata");  // of Codex: what installation it is
   body.take_hints({"max_tool_calls", "client_metadata"}, hints);

@@ -204,6 +204,8 @@ TEST(MessageJson, ErrorsNameTheInvalidMessage) {
   expect(R"([{"role": "user", "content": []}])", "messages[0].content is a list");
   expect(R"([{"role": "user", "content": [{"type": "refusal", "refusal": "no"}]}])", "content[0].type is 'refusal'");
   expect(R"([{"role": "user", "content": [{"type": "text", "text": "a", "cache_control": 1}]}])", "cache_control is 1");
+  expect(R"([{"role": "user", "content": [{"type": "text", "text": "a", "prompt_cache_breakpoint": 1}]}])",
+         "prompt_cache_breakpoint is 1");
   expect(R"([{"role": "system", "content": "a", "cache_control": 1}])", "messages[0].cache_control is 1");
   expect(R"([{"role": "user", "content": [{"type": "image_url", "image_url": {}}]}])",
          "content[0].type is 'image_url', expected \"text\"");

@@ -617,6 +617,34 @@ TEST(Request, TakesTheHintsOfGroqsClient) {
             (std::vector<std::string>{"disable_tool_validation", "citation_options"}));
 }
 
+TEST(Request, TakesHintsForACacheOfTheWholeRequest) {
+  const RequestJson body = chat_with(R"({"cache_control": {"type": "ephemeral"}, "prompt_cache_options": {}})");
+  EXPECT_EQ(read_request(body, true, defaults()).hints,
+            (std::vector<std::string>{"cache_control", "prompt_cache_options"}));
+}
+
+TEST(Request, ReadsThoughtsThatArePartsOfAnswers) {
+  const auto messages = [](const char* parts) {
+    return read_request(RequestJson::parse(fmt::format(R"({{"messages": [{{"role": "user", "content": "a"}},
+        {{"role": "assistant", "content": {}}}, {{"role": "user", "content": "b"}}]}})",
+                                                       parts)),
+                        true, defaults())
+        .messages;
+  };
+  const char* const text = R"({"type": "text", "text": "c"})";
+  const auto both = messages(fmt::format(R"([{{"type": "thinking", "thinking": [{{"type": "text", "text": "t"}},
+      {{"type": "text", "text": "u"}}]}}, {}])",
+                                         text)
+                                 .c_str());
+  EXPECT_EQ(both[1].reasoning, "tu");
+  EXPECT_EQ(both[1].content, "c");
+  const auto thought = messages(R"([{"type": "thinking", "thinking": "t", "signature": "s"}])");
+  EXPECT_EQ(thought[1].reasoning, "t");
+  EXPECT_EQ(thought[1].content, "");
+  EXPECT_EQ(wrong_field(RequestJson::parse(R"({"messages": [{"role": "user", "content": [{"type": "thinking"}]}]})")),
+            "messages");
+}
+
 TEST(Request, FunctionsAreToolsOfWhichOneIsCalled) {
   const auto read = [](const std::string& choice) {
     const std::string body = R"({"functions": [{"name": "f"}, {"name": "g"}])" + choice + "}";

@@ -125,7 +125,7 @@ TEST(TextModel, NamesTheFieldOfARequestThatDoesNotFit) {
   Request longer = completion_of("a");
   longer.prompts[0].tokens.assign(poet().llm().positions, 5);
   EXPECT_EQ(error_about(longer).first, "prompt");
-  EXPECT_NE(error_about(longer).second.find("one fewer than the context holds"), std::string::npos);
+  EXPECT_NE(error_about(longer).second.find("one fewer than the maximum context length"), std::string::npos);
   Request small = completion_of("床前明月光，疑是地上霜。");
   small.context = 3;
   EXPECT_NE(error_about(small).second.find("expected 1 to 2"), std::string::npos) << error_about(small).second;

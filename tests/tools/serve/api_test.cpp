@@ -241,6 +241,8 @@ TEST_F(ApiTest, TheRoutesOfAzureAreThoseOfOpenAi) {
   EXPECT_EQ(get("/openai/models")->json(), get("/v1/models")->json());
   const Json body{{"prompt", "a"}, {"max_tokens", 1}};
   EXPECT_EQ(post_and_wait("/openai/deployments/gpt-4o/completions", body)->status(), 200);
+  const auto foundry = post_and_wait("/models/chat/completions", {{"messages", {from_user}}, {"max_tokens", 1}});
+  EXPECT_EQ(foundry->status(), 200) << foundry->body();
   for (const char* const path : {"/openai/deployments/", "/openai/deployments/m", "/openai/deployments//", "/openai/",
                                  "/openai", "/openai/flush_cache", "/openai/deployments/m/generate"}) {
     EXPECT_EQ(post_and_wait(path, body)->status(), 404) << path;
@@ -427,7 +429,7 @@ TEST_F(ApiTest, SchemasHaveIntegersOfMoreThan64BitsAndNothingElse) {
   };
   EXPECT_EQ(text(R"("guided_json": {"const": )" + number + "}"), number);
   EXPECT_EQ(text(R"("structured_outputs": {"json": {"enum": [)" + number + "]}}"), number);
-  EXPECT_EQ(text(R"("seed": )" + number), "the body: the integer " + number + " does not fit in 64 bits");
+  EXPECT_EQ(text(R"("seed": )" + number), "the body: the integer " + number + " does not fit in 64 bits with a sign");
 }
 
 TEST_F(ApiTest, ForcesACallThatIsValid) {
@@ -608,13 +610,14 @@ TEST_F(ApiTest, CallsFunctionsAsBeforeThereWereTools) {
 
 TEST_F(ApiTest, RequiresOneOrMoreCallsOrExactlyOne) {
   const Json tools = Json::parse(weather_tool);
-  std::size_t most = 0;
+  std::size_t most = 0, are_whole = 0;
   for (unsigned seed = 0; seed < cases(6, 2); ++seed) {
     Json body{{"tools", tools}, {"tool_choice", "required"}, {"seed", seed}, {"max_tokens", 150}};
     Json several = chat(body)->json()["choices"][0];
-    if (several["finish_reason"] == "length") {
-      several["message"]["tool_calls"].erase(several["message"]["tool_calls"].size() - 1);
-    }
+    const bool is_cut = several["finish_reason"] == "length";
+    if (is_cut) several["message"]["tool_calls"].erase(several["message"]["tool_calls"].size() - 1);
+    EXPECT_EQ(several["finish_reason"], is_cut ? "length" : "tool_calls");
+    are_whole += !is_cut;
     const std::size_t calls = check_calls(several["message"]);
     EXPECT_GE(calls, 1u) << several;
     EXPECT_TRUE(several["message"]["content"].is_null()) << several;
@@ -625,6 +628,7 @@ TEST_F(ApiTest, RequiresOneOrMoreCallsOrExactlyOne) {
     EXPECT_EQ(single["finish_reason"], "tool_calls");
   }
   EXPECT_GT(most, 1u);
+  EXPECT_GT(are_whole, 0u);
 }
 
 TEST_F(ApiTest, KeepsCallsOfAStrictFunctionValidIfTheModelMakesThem) {
@@ -1424,6 +1428,30 @@ TEST_F(ApiTest, AResponseGoesOnAfterACallThatWasCut) {
   EXPECT_EQ(next->status(), 200) << next->body();
 }
 
+// The limit ended the text after a call, before it could have made another.
+TEST_F(ApiTest, CallsThatHadToComeAreWholeIfTheLastOneIs) {
+  const Json function = Json::parse(R"({"name": "weather", "parameters": {"type": "object",
+      "properties": {"city": {"enum": ["北京", "上海"]}}, "required": ["city"], "additionalProperties": false}})");
+  const Json of_response = function | Json{{"type", "function"}};
+  const Json of_chat{{"type", "function"}, {"function", function}};
+  const Json choice{{"tool_choice", "required"}};
+  std::size_t at_the_limit = 0;
+  for (std::size_t most = 20; most < 60; most += 4) {
+    const Json answer = chat(choice | Json{{"tools", {of_chat}}, {"max_tokens", most}})->json();
+    const Json response =
+        post_and_wait("/v1/responses",
+                      choice | Json{{"input", "a"}, {"tools", {of_response}}, {"max_output_tokens", most}})
+            ->json();
+    const Json& last = response["output"].back();
+    EXPECT_EQ(response["status"], last["status"]) << response;
+    const Json& call = answer["choices"][0]["message"]["tool_calls"].back();
+    const bool is_whole = Json::accept(call["function"]["arguments"].get<std::string>());
+    EXPECT_EQ(answer["choices"][0]["finish_reason"], is_whole ? "tool_calls" : "length") << answer;
+    at_the_limit += is_whole && answer["usage"]["completion_tokens"] == most;
+  }
+  EXPECT_GT(at_the_limit, 0u);
+}
+
 TEST_F(ApiTest, CountsTheTokensOfAResponsesInput) {
   const Json body{{"input", "江上"}, {"instructions", "s"}};
   const Json counted = post_and_wait("/v1/responses/input_tokens", body)->json();
@@ -1780,7 +1808,7 @@ TEST_F(ApiTest, NamesTheFieldThatIsWrong) {
       {"/v1/responses", R"({"input": "a", "text": {"format": {"type": "xml"}}})", "text.format"},
       {"/v1/responses", R"({"input": "a", "text": {"verbosity": "much"}})", "text.verbosity"},
       {"/v1/responses", R"({"input": "a", "reasoning": {"effort": "much"}})", "reasoning.effort"},
-      {"/v1/responses", R"({"input": "a", "include": ["code_interpreter_call.outputs"]})", "include"},
+      {"/v1/responses", R"({"input": "a", "include": ["output_audio"]})", "include"},
       {"/v1/responses", R"({"input": "a", "reasoning": {"summary": [0]}})", "reasoning.summary"},
       {"/v1/responses", R"({"input": "a", "reasoning": {"generate_summary": 1}})", "reasoning.generate_summary"},
       {"/generate", R"({"input_ids": [[7], [99999999]]})", "input_ids"},
@@ -1917,7 +1945,6 @@ TEST_F(ApiTest, AcceptsFieldsThatChangeNothing) {
                       {"store", false},
                       {"metadata", {{"a", "b"}}},
                       {"service_tier", "auto"},
-                      {"prompt_cache_options", {{"ttl", "1h"}}},
                       {"parallel_tool_calls", true},
                       {"n", nullptr},
                       {"tools", nullptr},
@@ -1985,17 +2012,21 @@ TEST_F(ApiTest, NamesMarksForACacheOnce) {
   own.notice = [&](const std::string& field) { notices.push_back(field); };
   Api api_with_notices(models, std::move(own));
   const Json mark{{"type", "ephemeral"}};
-  const auto user = [&](const char* type) {
-    return Json{{"role", "user"}, {"content", {{{"type", type}, {"text", "a"}, {"cache_control", mark}}}}};
-  };
-  for (const auto& [path, body] :
-       {std::pair<const char*, Json>{"/v1/chat/completions", {{"messages", {user("text")}}, {"max_tokens", 1}}},
-        {"/v1/responses", {{"input", {user("input_text")}}, {"max_output_tokens", 1}}},
-        {"/api/chat", {{"model", "m"}, {"messages", {user("text")}}, {"options", {{"num_predict", 1}}}}}}) {
-    const auto answer = post_to(api_with_notices, path, body.dump());
-    ASSERT_TRUE(answer->wait());
-    EXPECT_EQ(answer->status(), 200) << answer->body();
-    EXPECT_EQ(notices, std::vector<std::string>{"messages.content.cache_control"}) << path;
+  std::vector<std::string> expected;
+  for (const std::string name : {"cache_control", "prompt_cache_breakpoint"}) {
+    expected.push_back("messages.content." + name);
+    const auto user = [&](const char* type) {
+      return Json{{"role", "user"}, {"content", {{{"type", type}, {"text", "a"}, {name, mark}}}}};
+    };
+    for (const auto& [path, body] :
+         {std::pair<const char*, Json>{"/v1/chat/completions", {{"messages", {user("text")}}, {"max_tokens", 1}}},
+          {"/v1/responses", {{"input", {user("input_text")}}, {"max_output_tokens", 1}}},
+          {"/api/chat", {{"model", "m"}, {"messages", {user("text")}}, {"options", {{"num_predict", 1}}}}}}) {
+      const auto answer = post_to(api_with_notices, path, body.dump());
+      ASSERT_TRUE(answer->wait());
+      EXPECT_EQ(answer->status(), 200) << answer->body();
+      EXPECT_EQ(notices, expected) << path;
+    }
   }
   const Json marked = from_user | Json{{"cache_control", mark}};
   const Json body{{"messages", {marked}}, {"max_tokens", 1}};
@@ -3148,6 +3179,12 @@ TEST_F(ApiTest, SaysWhyItHasNoRouteForWhatTheModelCannotDo) {
                                  "/v1/messages",
                                  "/v1/messages/count_tokens",
                                  "/v1/fim/completions",
+                                 "/v1/fine-tunes",
+                                 "/v1/edits",
+                                 "/v1/tts",
+                                 "/v1/agent",
+                                 "/v1beta/models/m:generateContent",
+                                 "/v2/chat",
                                  "/api/v1/generate",
                                  "/api/extra/generate/stream",
                                  "/abort_request",
@@ -4065,6 +4102,7 @@ TEST_F(ApiTest, ListsTheModelAndItsHealth) {
   EXPECT_EQ(list["data"][0]["type"], "base") << "without which Mistral's client knows no model";
   EXPECT_EQ(list["data"][0]["capabilities"], Json({{"completion_chat", true}, {"function_calling", false}}));
   EXPECT_EQ(list["data"][0]["max_context_length"], list["data"][0]["max_model_len"]);
+  EXPECT_EQ(list["data"][0]["context_window"], list["data"][0]["max_model_len"]);
   EXPECT_EQ(get("/v1/models/minimind-poet")->json()["object"], "model");
   EXPECT_EQ(get("/v1/models/minimind-poet:latest")->json()["id"], "minimind-poet");
   EXPECT_EQ(get("/v1/models/other")->status(), 404);

@@ -67,6 +67,16 @@ TEST(ResponseRequest, NamesTheFieldThatIsWrong) {
            {R"({"input": "a", "include": "message.output_text.logprobs"})", "include"},
            {R"({"input": "a", "stream": true, "stream_options": {"include_usage": true}})",
             "stream_options.include_usage"},
+           {R"({"input": "a", "include": ["nothing"]})", "include"},
+           {R"({"input": "a", "include": ["code_interpreter_call.outputs", "web_search_call.results"]})", ""},
+           {R"({"input": "a", "prompt_cache_options": {"ttl": "30m"}, "context_management": []})", ""},
+           {R"({"input": "a", "context_management": [{"type": "compaction"}]})", "context_management"},
+           {R"({"input": "a", "reasoning": {"context": "auto", "mode": "standard"}})", ""},
+           {R"({"input": "a", "reasoning": {"mode": "pro"}})", "reasoning.mode"},
+           {R"({"input": [{"type": "function_call", "call_id": "c", "name": "f", "arguments": "{}",
+                           "caller": {"type": "direct"}},
+                          {"type": "function_call_output", "call_id": "c", "output": "1"}]})",
+            ""},
            {R"({"input": "a", "stream": true, "stream_options": {"include_obfuscation": false}})", ""}}) {
     EXPECT_EQ(wrong_field(body), field) << body;
   }
