@@ -363,6 +363,10 @@ void HttpConnection::fail(const HttpFailure& failure, HttpHeaders fields) {
     method_ = is_head_ ? "HEAD" : reader_->request().method;
     path_ = reader_->logged_path();
   }
+  if (id_.empty()) {
+    id_ = request_id_of(reader_->request());
+    own_fields_.emplace_back("X-Request-Id", id_);
+  }
   const auto& error_body = shared_.settings.error_body;
   const std::string body = error_body ? error_body(path_, failure) : http_error_body(failure);
   fields.insert(fields.end(), own_fields_.begin(), own_fields_.end());

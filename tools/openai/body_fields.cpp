@@ -42,6 +42,7 @@ ChatJson parse_body(std::string_view text, const std::string& source) {
   if (const auto at = first_not_utf8(text)) {
     throw RequestError(fmt::format("{} is not UTF-8 at byte {}", source, *at), "", "invalid_json");
   }
+  if (text.empty()) throw RequestError(source + " is empty, expected a JSON object", "", "invalid_json");
   ChatJson body;
   try {
     body = parse_chat_json(text, source);
@@ -64,6 +65,7 @@ std::vector<std::string> names_of(const GenerationParameter& parameter, Dialect 
   if (dialect == Dialect::text_generation && parameter.name == "max_tokens") return {std::string(parameter.sglang)};
   std::vector<std::string> names{std::string(parameter.name)};
   if (!parameter.alias.empty()) names.emplace_back(parameter.alias);
+  if (dialect == Dialect::openai && parameter.name == "max_tokens") names.emplace_back("n_predict");  // llama.cpp's
   return names;
 }
 
@@ -114,15 +116,18 @@ void BodyFields::read(const GenerationParameter& parameter, const std::string& n
 
 void BodyFields::read_parameters(GenerationParameters& parameters, Dialect dialect) const {
   for (const GenerationParameter& parameter : generation_parameters) {
-    const std::vector<std::string> names = names_of(parameter, dialect);
-    read(parameter, names.front(), parameters);
-    if (names.size() == 1) continue;
-    read(parameter, names.back(), parameters);
-    const ChatJson *const first = find(names.front()), *const second = find(names.back());
-    if (!first || !second || *first == *second) continue;
-    raise(fmt::format("{} is {}, but {} is {}, expected one of them", name_of(names.front()), json_line(*first),
-                      name_of(names.back()), json_line(*second)),
-          names.front());
+    std::string before;  // that is given
+    for (const std::string& name : names_of(parameter, dialect)) {
+      read(parameter, name, parameters);
+      const ChatJson* const value = find(name);
+      if (!value) continue;
+      if (!before.empty() && *find(before) != *value) {
+        raise(fmt::format("{} is {}, but {} is {}, expected one of them", name_of(before), json_line(*find(before)),
+                          name_of(name), json_line(*value)),
+              before);
+      }
+      before = name;
+    }
   }
   if (dialect != Dialect::text_generation && !flag("do_sample").value_or(true)) parameters.sampling.temperature = 0;
 }

@@ -15,9 +15,41 @@ namespace {
 
 constexpr std::size_t most_texts_asked = 4096;
 
+// llama.cpp's list of the steps of sampling that are on. They come in an order of their own, which the log says.
+void read_samplers(const BodyFields& body, Request& request) {
+  constexpr std::pair<std::string_view, std::string_view> steps[] = {{"top_k", "top_k"},
+                                                                     {"typical_p", "typ_p"},
+                                                                     {"top_p", "top_p"},
+                                                                     {"min_p", "min_p"},
+                                                                     {"temperature", "temperature"},
+                                                                     {"repeat_penalty", "penalties"},
+                                                                     {"dry_multiplier", "dry"},
+                                                                     {"presence_penalty", "penalties"},
+                                                                     {"frequency_penalty", "penalties"},
+                                                                     {"", "top_n_sigma"},
+                                                                     {"", "xtc"}};  // the last two are never on
+  const ChatJson* const list = body.find("samplers");
+  if (!list) return;
+  const auto is_known = [&](const ChatJson& name) {
+    return name == "typical_p" ||
+           std::ranges::count(steps, name, [](const auto& step) { return ChatJson(step.second); });
+  };
+  if (!list->is_array() || !std::ranges::all_of(*list, is_known)) {
+    body.fail("samplers", "a list of penalties, dry, top_n_sigma, top_k, typ_p, top_p, min_p, xtc and temperature");
+  }
+  for (const GenerationParameter& parameter : generation_parameters) {
+    const auto step = std::ranges::find(steps, parameter.name, [](const auto& each) { return each.first; });
+    if (step == std::end(steps) || std::ranges::count(*list, ChatJson(step->second)) > 0) continue;
+    if (step->first != "typical_p" || std::ranges::count(*list, "typical_p") == 0)
+      parameter.set(request, parameter.off);
+  }
+  if (list->size() > 1) request.hints.emplace_back("samplers: their order");
+}
+
 void read_parameters(const BodyFields& body, Request& request) {
   body.read_parameters(request, Dialect::openai);
-  for (const char* const name : {"max_tokens", "max_completion_tokens"}) {
+  read_samplers(body, request);
+  for (const char* const name : {"max_tokens", "max_completion_tokens", "n_predict"}) {
     const ChatJson* const length = body.find(name);
     if (request.chat && length && *length == 0) body.fail(name, fmt::format("a whole number, 1 to {}", largest_whole));
   }

@@ -115,7 +115,8 @@ inline constexpr auto hint_fields = {"verbosity",
                                      "rid",
                                      "reasoning_format",
                                      "cache_control",
-                                     "prompt_cache_options"};
+                                     "prompt_cache_options",
+                                     "response_fields"};
 
 // These read fields of any API into a request, and throw RequestError.
 //

@@ -30,7 +30,8 @@ constexpr std::string_view no_release =
 constexpr std::string_view only_disk = "new weights are a checkpoint on disk, which /update_weights_from_disk takes";
 constexpr std::string_view only_metrics = "GET /metrics has the numbers of texts that run and wait";
 constexpr std::string_view loras_by_name = "a LoRA is part of a model's name, NAME:LORA, of a server of a folder";
-constexpr std::string_view no_kobold = "the API is not KoboldCpp's; POST /v1/completions continues a prompt";
+constexpr std::string_view no_kobold =
+    "the API is neither KoboldCpp's nor Lemonade's; POST /v1/completions continues a prompt";
 constexpr AbsentRoute absent_routes[] = {
     {"/v1/embeddings", no_embeddings},
     {"/embedding", no_embeddings},
@@ -107,8 +108,9 @@ constexpr AbsentRoute absent_routes[] = {
 }  // namespace
 
 std::string no_such_route(const std::string& path) {
+  const std::string v1 = "/v1", without = path.starts_with(v1) ? path.substr(v1.size()) : path;
   const auto absent = std::ranges::find_if(absent_routes, [&](const AbsentRoute& route) {
-    return path.starts_with(route.start) || ("/v1" + path).starts_with(route.start);
+    return without.starts_with(route.start) || (v1 + without).starts_with(route.start);
   });
   return fmt::format("there is no route {}{}{}", quote(path), absent == std::end(absent_routes) ? "" : ": ",
                      absent == std::end(absent_routes) ? "" : absent->reason);

@@ -386,11 +386,6 @@ void Api::reject_work(bool with_begun) {
 
 // A model of another type than a string is the reader's to reject.
 std::shared_ptr<ServedModel> Api::model_of(const ChatJson& body, const Answer& answer) {
-  const auto name = body.find("model");
-  if (name != body.end() && *name == "") {
-    throw RequestError("model is \"\", expected one of those that /v1/models lists, or no model", "model",
-                       "model_not_found");
-  }
   return models_.get(text_or_empty(body, "model"), answer->gone());
 }
 

@@ -967,6 +967,10 @@ TEST(HttpServer, ReturnsTheIdOfARequest) {
     EXPECT_TRUE(id_of("X-Request-Id: " + unsuitable + "\r\n").starts_with("req-")) << unsuitable;
   }
   EXPECT_NE(id_of("X-Request-Id: " + std::string(128, 'a') + "\r\n").size(), 0u);
+  HttpClient client = server.connect();
+  HttpReply refused = client.ask("GET / HTTP/1.1\r\nHost: a\r\nX-Request-Id: abc\r\nExpect: nothing\r\n\r\n");
+  EXPECT_EQ(refused.status, 417);
+  EXPECT_EQ(refused.headers["X-Request-Id"], "abc");
 }
 
 TEST(HttpServer, LogsJsonIfThatIsAskedFor) {

@@ -617,6 +617,46 @@ TEST(Request, TakesTheHintsOfGroqsClient) {
             (std::vector<std::string>{"disable_tool_validation", "citation_options"}));
 }
 
+TEST(Request, TakesLlamaCppsNameOfTheLength) {
+  EXPECT_EQ(read_request(chat_with(R"({"n_predict": 5})"), true, defaults()).max_tokens, 5u);
+  EXPECT_EQ(read_request(chat_with(R"({"max_tokens": 5, "n_predict": 5})"), true, defaults()).max_tokens, 5u);
+  EXPECT_EQ(wrong_field(chat_with(R"({"max_completion_tokens": 5, "n_predict": 6})")), "max_completion_tokens");
+  EXPECT_EQ(wrong_field(chat_with(R"({"n_predict": 0})")), "n_predict");
+}
+
+// The others are off, as far as the request or the server turns them on.
+TEST(Request, SamplersAreTheStepsThatAreOn) {
+  const auto read = [](const std::string& samplers) {
+    const std::string body = R"({"top_k": 5, "typical_p": 0.5, "top_p": 0.5, "min_p": 0.1, "temperature": 0.5,
+        "repeat_penalty": 1.5, "dry_multiplier": 0.8, "samplers": )" +
+                             samplers + "}";
+    return read_request(chat_with(body.c_str()), true, defaults());
+  };
+  const Request two = read(R"(["min_p", "temperature"])");
+  EXPECT_EQ(two.hints, std::vector<std::string>{"samplers: their order"});
+  EXPECT_EQ(two.sampling.min_p, 0.1);
+  EXPECT_EQ(two.sampling.temperature, 0.5);
+  EXPECT_EQ(two.sampling.top_k, 0u);
+  EXPECT_EQ(two.sampling.typical_p, 1);
+  EXPECT_EQ(two.sampling.top_p, 1);
+  EXPECT_EQ(two.sampling.repeat_penalty, 1);
+  EXPECT_EQ(two.sampling.dry.multiplier, 0);
+  const Request none = read("[]");
+  EXPECT_EQ(none.sampling.temperature, 1);
+  EXPECT_EQ(none.hints, std::vector<std::string>());
+  for (const char* const name : {"typ_p", "typical_p"}) {
+    EXPECT_EQ(read(fmt::format("[\"{}\"]", name)).sampling.typical_p, 0.5) << name;
+  }
+  const Request others = read(R"(["penalties", "dry", "top_n_sigma", "top_k", "top_p", "xtc"])");
+  EXPECT_EQ(others.sampling.repeat_penalty, 1.5);
+  EXPECT_EQ(others.sampling.dry.multiplier, 0.8);
+  EXPECT_EQ(others.sampling.top_k, 5u);
+  EXPECT_EQ(others.sampling.top_p, 0.5);
+  for (const char* const wrong : {R"(["mirostat"])", R"("kfypmt")", "[1]"}) {
+    EXPECT_EQ(wrong_field(chat_with((R"({"samplers": )" + std::string(wrong) + "}").c_str())), "samplers") << wrong;
+  }
+}
+
 TEST(Request, TakesHintsForACacheOfTheWholeRequest) {
   const RequestJson body = chat_with(R"({"cache_control": {"type": "ephemeral"}, "prompt_cache_options": {}})");
   EXPECT_EQ(read_request(body, true, defaults()).hints,
