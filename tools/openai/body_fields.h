@@ -30,10 +30,10 @@ class BodyFields : public ChatFields {
 
   // A whole number, which some programs write as 5.0.
   std::optional<std::uint64_t> whole(const std::string& name, std::uint64_t least, std::uint64_t most) const;
-  // All generation_parameters that there are, by the names that an API has for them; if there are two of a parameter,
-  // their values must be equal. Negative numbers for no limit are -1 of top_k, of the length and of the penalties'
-  // ranges, as in vLLM and llama.cpp, and Ollama's num_predict -2. A seed of -1 is none. A temperature between 0 and
-  // its least is 0, and it is 0 if do_sample, GLM's word, is false.
+  // All generation_parameters that there are, by the names that an API has for them; if there are several of a
+  // parameter, their values must be equal. Negative numbers for no limit are -1 of top_k, of the length and of the
+  // penalties' ranges, as in vLLM and llama.cpp, and Ollama's num_predict -2. A seed of -1 is none. A temperature
+  // between 0 and its least is 0, and it is 0 if do_sample, GLM's word, is false.
   void read_parameters(GenerationParameters& parameters, Dialect dialect) const;
   // A string or a list of them, none of them too long: each token of a text is compared with all of them.
   static constexpr std::size_t most_short_texts = 64, longest_short_text = 1000;
@@ -43,7 +43,7 @@ class BodyFields : public ChatFields {
   // An object, whose fields the caller reads.
   const ChatJson* object(const std::string& name) const;
 
-  // Returns a field of the whole body that a request must have. It may throw that it has none: "FIELD is missing".
+  // Returns a field of the whole body that a request must have. Throws RequestError if it is missing or null.
   const ChatJson& must_have(const std::string& name, std::string_view expected) const;
   [[noreturn]] static void fail_missing(const std::string& name, std::string_view expected);
 

@@ -8,43 +8,13 @@
 #include "runtime/chat/message_json.h"
 #include "tools/openai/constraint_fields.h"
 #include "tools/openai/request_error.h"
+#include "tools/openai/samplers.h"
 #include "weights/base/text.h"
 
 namespace minimind {
 namespace {
 
 constexpr std::size_t most_texts_asked = 4096;
-
-// llama.cpp's list of the steps of sampling that are on. They come in an order of their own, which the log says.
-void read_samplers(const BodyFields& body, Request& request) {
-  constexpr std::pair<std::string_view, std::string_view> steps[] = {{"top_k", "top_k"},
-                                                                     {"typical_p", "typ_p"},
-                                                                     {"top_p", "top_p"},
-                                                                     {"min_p", "min_p"},
-                                                                     {"temperature", "temperature"},
-                                                                     {"repeat_penalty", "penalties"},
-                                                                     {"dry_multiplier", "dry"},
-                                                                     {"presence_penalty", "penalties"},
-                                                                     {"frequency_penalty", "penalties"},
-                                                                     {"", "top_n_sigma"},
-                                                                     {"", "xtc"}};  // the last two are never on
-  const ChatJson* const list = body.find("samplers");
-  if (!list) return;
-  const auto is_known = [&](const ChatJson& name) {
-    return name == "typical_p" ||
-           std::ranges::count(steps, name, [](const auto& step) { return ChatJson(step.second); });
-  };
-  if (!list->is_array() || !std::ranges::all_of(*list, is_known)) {
-    body.fail("samplers", "a list of penalties, dry, top_n_sigma, top_k, typ_p, top_p, min_p, xtc and temperature");
-  }
-  for (const GenerationParameter& parameter : generation_parameters) {
-    const auto step = std::ranges::find(steps, parameter.name, [](const auto& each) { return each.first; });
-    if (step == std::end(steps) || std::ranges::count(*list, ChatJson(step->second)) > 0) continue;
-    if (step->first != "typical_p" || std::ranges::count(*list, "typical_p") == 0)
-      parameter.set(request, parameter.off);
-  }
-  if (list->size() > 1) request.hints.emplace_back("samplers: their order");
-}
 
 void read_parameters(const BodyFields& body, Request& request) {
   body.read_parameters(request, Dialect::openai);
@@ -133,23 +103,53 @@ std::string take_prefix_marks(ChatJson& messages) {
   return prefix;
 }
 
-// Moves the thoughts of answers from the parts that Mistral has for them to the field that others have.
-void move_thoughts(ChatJson& messages) {
-  for (ChatJson& message : messages) {
-    if (text_or_empty(message, "role") != "assistant" || !message["content"].is_array()) continue;
-    std::string thought;
-    const auto is_thought = [&](const ChatJson& part) {
-      if (text_or_empty(part, "type") != "thinking") return false;
-      thought += text_or_empty(part, "thinking");
-      const auto texts = part.find("thinking");
-      if (texts == part.end() || !texts->is_array()) return true;
-      for (const ChatJson& text : *texts) thought += text_or_empty(text, "text");
-      return true;
-    };
-    ChatJson::array_t& parts = message["content"].get_ref<ChatJson::array_t&>();
-    if (std::erase_if(parts, is_thought) == 0) continue;
-    if (parts.empty()) message.erase("content");
-    message["reasoning_content"] = thought;
+// Returns the thought of a part of an answer, as Mistral's API has them: a text, or a list of texts.
+std::string read_thought(const BodyFields& part) {
+  for (const char* const name : {"type", "signature"}) part.text(name);
+  part.flag("closed");
+  const ChatJson& thinking = part.must_have("thinking", "a string or a list of texts");
+  std::string thought = thinking.is_string() ? thinking.get<std::string>() : "";
+  if (!thinking.is_string() && !thinking.is_array()) part.fail("thinking", "a string or a list of texts");
+  for (std::size_t i = 0; thinking.is_array() && i < thinking.size(); ++i) {
+    const BodyFields text(thinking[i], fmt::format("{}.thinking[{}]", part.where(), i));
+    if (text.text("type").value_or("") != "text") text.fail("type", "text");
+    thought += text.required_text("text");
+    text.reject_the_rest();
+  }
+  part.reject_the_rest();
+  return thought;
+}
+
+// Moves the thoughts of an answer from the parts of its content to the field that other APIs have for them.
+void move_thoughts(ChatJson& message, const std::string& where) {
+  const auto content = message.find("content");
+  if (text_or_empty(message, "role") != "assistant" || content == message.end() || !content->is_array()) return;
+  std::string thought;
+  ChatJson others = ChatJson::array();
+  for (std::size_t i = 0; i < content->size(); ++i) {
+    const ChatJson& part = (*content)[i];
+    const bool is_thought = text_or_empty(part, "type") == "thinking";
+    if (is_thought) {
+      thought += read_thought(BodyFields(part, fmt::format("{}.content[{}]", where, i)));
+    } else {
+      others.push_back(part);
+    }
+  }
+  if (others.size() == content->size()) return;
+  for (const char* const name : {"reasoning_content", "reasoning"}) {
+    const std::string own = text_or_empty(message, name);
+    if (!own.empty() && own != thought) {
+      throw RequestError(
+          fmt::format("{} has both {} and other thoughts in its content, expected one of them", where, name),
+          "messages");
+    }
+  }
+  message["reasoning_content"] = thought;
+  message.erase("reasoning");
+  if (others.empty()) {
+    message.erase("content");
+  } else {
+    message["content"] = std::move(others);
   }
 }
 
@@ -193,7 +193,9 @@ void read_chat(const BodyFields& body, Request& request, const RequestDefaults& 
   if (!messages.is_array()) body.fail("messages", "a list of messages");
   if (messages.empty()) throw RequestError("messages is empty, expected at least one message", "messages");
   const std::string prefix = take_prefix_marks(messages);
-  move_thoughts(messages);
+  about("messages", [&] {
+    for (std::size_t i = 0; i < messages.size(); ++i) move_thoughts(messages[i], fmt::format("messages[{}]", i));
+  });
   request.messages = about("messages", [&] { return read_messages(messages, false, "messages"); });
   take_message_hints(messages, request.hints);
   read_continuation(body, request, prefix, defaults.only_prompt);
@@ -439,7 +441,7 @@ Request read_request(const ChatJson& object, bool chat, const RequestDefaults& d
   BodyFields body(object);
   Request request = request_with(defaults);
   request.chat = chat;
-  if (const auto model = body.text("model")) {
+  if (const auto model = body.text("model"); model && !model->empty()) {
     if (!defaults.model_names.empty() && std::ranges::count(defaults.model_names, *model) == 0) {
       throw RequestError(fmt::format("model is {}, expected {}", quote(*model), quote(defaults.model_names.front())),
                          "model", "model_not_found");

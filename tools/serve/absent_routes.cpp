@@ -63,6 +63,7 @@ constexpr AbsentRoute absent_routes[] = {
     {"/v1/fine", "the server trains no model"},  // fine_tuning, and fine-tunes before it
     {"/v1/edits", "the model continues texts; POST /v1/chat/completions answers an instruction"},
     {"/v1/tts", "the model reads and writes text, not audio"},
+    {"/v1/agents", "the server keeps no agents; POST /v1/chat/completions answers a chat"},
     {"/v1/agent", "POST /v1/responses answers a request of this form"},  // Perplexity's
     {"/v2/chat", "the API is not Cohere's; POST /v1/chat/completions answers a chat in OpenAI's form"},
     {"/v1beta/", "the API is not Gemini's; POST /v1/chat/completions answers a chat in OpenAI's form"},
@@ -83,7 +84,8 @@ constexpr AbsentRoute absent_routes[] = {
     {"/v1/fim/", "the model continues texts and cannot fill in their middle; POST /v1/completions continues one"},
     {"/infill", "the model continues texts and cannot fill in their middle; POST /v1/completions continues one"},
     {"/lora-adapters", loras_by_name},
-    // of KoboldCpp and text-generation-webui
+    // of KoboldCpp, Lemonade and text-generation-webui
+    {"/api/v1/chat/", "POST /v1/chat/completions answers a chat in OpenAI's form"},
     {"/api/v1/", no_kobold},
     {"/api/extra/", no_kobold},
     {"/v1/internal/", "GET /v1/models lists the models, POST /tokenize and /detokenize encode and decode"},

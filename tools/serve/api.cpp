@@ -116,7 +116,7 @@ void remove_openai(std::string& path) {
   if (path.starts_with(azure) && !path.starts_with("/openai/v1/") && end != std::string::npos) {
     return void(path.replace(0, end, "/v1"));
   }
-  if (path.starts_with("/models/chat/")) return void(path.replace(0, std::string_view("/models").size(), "/v1"));
+  if (path == "/models/chat/completions") path.replace(0, std::string_view("/models").size(), "/v1");
   for (const std::string before : {"/v1/openai", "/openai", "/v1"}) {
     if (path.starts_with(before + "/v1/")) path.erase(0, before.size());
   }
@@ -741,6 +741,7 @@ void Api::flush_cache(const ApiRequest& request, const Answer& answer) {
 void Api::ollama(const ApiRequest& request, const Answer& answer, OllamaRoute route) {
   const std::string name = ollama_model_name(request.body);
   if (asks_to_unload(route, request.body)) {
+    if (name.empty()) fail_without_model();
     models_.unload(name);
     return send_json(*answer, ollama_unloaded(route, request.body));
   }

@@ -48,7 +48,7 @@ class InputReader {
     const BodyFields fields(item, where);
     const std::string type = fields.text("type").value_or("message");
     for (const char* const name : {"id", "status"}) fields.text(name);
-    fields.require("caller", {{"type", "direct"}});  // of calls and their results: the model, and no program
+    if (type.starts_with("function_call")) fields.require("caller", {{"type", "direct"}});  // the model, no program
     if (type == "message") {
       add_message(fields);
     } else if (type == "function_call") {
@@ -297,10 +297,26 @@ void read_shared(const BodyFields& body, ChatJson& chat) {
     for (const std::string& name : names_of(parameter, Dialect::openai)) copy(name);
   }
   copy("do_sample");
-  for (const char* const name :
-       {"model", "parallel_tool_calls", "logit_bias", "dry_sequence_breakers", "ignore_eos", "stop_token_ids",
-        "min_tokens", "plain_content", "open_thinking", "enable_thinking", "thinking", "chat_template_kwargs", "user",
-        "user_id", "service_tier", "safety_identifier", "prompt_cache_key", "prompt_cache_retention", "metadata"}) {
+  for (const char* const name : {"model",
+                                 "parallel_tool_calls",
+                                 "logit_bias",
+                                 "samplers",
+                                 "dry_sequence_breakers",
+                                 "ignore_eos",
+                                 "stop_token_ids",
+                                 "min_tokens",
+                                 "plain_content",
+                                 "open_thinking",
+                                 "enable_thinking",
+                                 "thinking",
+                                 "chat_template_kwargs",
+                                 "user",
+                                 "user_id",
+                                 "service_tier",
+                                 "safety_identifier",
+                                 "prompt_cache_key",
+                                 "prompt_cache_retention",
+                                 "metadata"}) {
     copy(name);
   }
   for (const char* const name : hint_fields) copy(name);

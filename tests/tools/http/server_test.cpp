@@ -736,6 +736,30 @@ TEST(HttpServer, AnswersThatNobodyReadsHaveBoundedMemory) {
   EXPECT_EQ(honest.read().body.size(), body.size());
 }
 
+TEST(HttpServer, AnswersThatWereReadTakeNoMemory) {
+  HttpSettings settings;
+  settings.answer_memory = 50'000'000;
+  TestServer server(settings);
+  const std::string body(10'000'000, 'x');
+  std::vector<HttpClient> clients;
+  for (int i = 0; i < 10; ++i) {
+    clients.push_back(server.connect());
+    clients.back().send(http_get("/hold"));
+    server.held()->send(200, "text/plain", body);
+    EXPECT_EQ(clients.back().read().body.size(), body.size());
+  }
+  std::vector<HttpClient> slow;
+  std::vector<std::shared_ptr<HttpAnswer>> answers;
+  for (int i = 0; i < 3; ++i) {
+    slow.push_back(server.connect(4096));
+    slow.back().send(http_get("/hold"));
+    answers.push_back(server.held());
+    answers.back()->send(200, "text/plain", body);
+    EXPECT_EQ(server.ask(http_get("/echo")).status, 200);
+  }
+  for (const auto& answer : answers) EXPECT_FALSE(answer->gone());
+}
+
 // A stream that grows by much until it is behind for too long.
 TEST(HttpServer, AStalledReaderOfALargeStreamIsDroppedSoon) {
   HttpSettings settings;
@@ -980,6 +1004,9 @@ TEST(HttpServer, LogsJsonIfThatIsAskedFor) {
   server.ask(http_get("/echo"));
   ASSERT_TRUE(becomes_true([&] { return server.log().size() == 1; }));
   EXPECT_NE(server.log()[0].find(R"("method": "GET", "path": "/echo", "status": 200)"), std::string::npos);
+  server.ask("GET / HTTP/1.1\r\nHost: a\r\nX-Request-Id: abc\r\nExpect: nothing\r\n\r\n");
+  ASSERT_TRUE(becomes_true([&] { return server.log().size() == 2; }));
+  EXPECT_NE(server.log()[1].find(R"("request_id": "abc")"), std::string::npos) << server.log()[1];
 }
 
 TEST(HttpServer, AnswersMayOutliveTheServer) {

@@ -624,63 +624,47 @@ TEST(Request, TakesLlamaCppsNameOfTheLength) {
   EXPECT_EQ(wrong_field(chat_with(R"({"n_predict": 0})")), "n_predict");
 }
 
-// The others are off, as far as the request or the server turns them on.
-TEST(Request, SamplersAreTheStepsThatAreOn) {
-  const auto read = [](const std::string& samplers) {
-    const std::string body = R"({"top_k": 5, "typical_p": 0.5, "top_p": 0.5, "min_p": 0.1, "temperature": 0.5,
-        "repeat_penalty": 1.5, "dry_multiplier": 0.8, "samplers": )" +
-                             samplers + "}";
-    return read_request(chat_with(body.c_str()), true, defaults());
-  };
-  const Request two = read(R"(["min_p", "temperature"])");
-  EXPECT_EQ(two.hints, std::vector<std::string>{"samplers: their order"});
-  EXPECT_EQ(two.sampling.min_p, 0.1);
-  EXPECT_EQ(two.sampling.temperature, 0.5);
-  EXPECT_EQ(two.sampling.top_k, 0u);
-  EXPECT_EQ(two.sampling.typical_p, 1);
-  EXPECT_EQ(two.sampling.top_p, 1);
-  EXPECT_EQ(two.sampling.repeat_penalty, 1);
-  EXPECT_EQ(two.sampling.dry.multiplier, 0);
-  const Request none = read("[]");
-  EXPECT_EQ(none.sampling.temperature, 1);
-  EXPECT_EQ(none.hints, std::vector<std::string>());
-  for (const char* const name : {"typ_p", "typical_p"}) {
-    EXPECT_EQ(read(fmt::format("[\"{}\"]", name)).sampling.typical_p, 0.5) << name;
-  }
-  const Request others = read(R"(["penalties", "dry", "top_n_sigma", "top_k", "top_p", "xtc"])");
-  EXPECT_EQ(others.sampling.repeat_penalty, 1.5);
-  EXPECT_EQ(others.sampling.dry.multiplier, 0.8);
-  EXPECT_EQ(others.sampling.top_k, 5u);
-  EXPECT_EQ(others.sampling.top_p, 0.5);
-  for (const char* const wrong : {R"(["mirostat"])", R"("kfypmt")", "[1]"}) {
-    EXPECT_EQ(wrong_field(chat_with((R"({"samplers": )" + std::string(wrong) + "}").c_str())), "samplers") << wrong;
-  }
-}
-
 TEST(Request, TakesHintsForACacheOfTheWholeRequest) {
   const RequestJson body = chat_with(R"({"cache_control": {"type": "ephemeral"}, "prompt_cache_options": {}})");
   EXPECT_EQ(read_request(body, true, defaults()).hints,
             (std::vector<std::string>{"cache_control", "prompt_cache_options"}));
 }
 
+RequestJson with_answer(const std::string& fields) {
+  return RequestJson::parse(R"({"messages": [{"role": "user", "content": "a"}, {"role": "assistant", )" + fields +
+                            R"(}, {"role": "user", "content": "b"}]})");
+}
+
 TEST(Request, ReadsThoughtsThatArePartsOfAnswers) {
-  const auto messages = [](const char* parts) {
-    return read_request(RequestJson::parse(fmt::format(R"({{"messages": [{{"role": "user", "content": "a"}},
-        {{"role": "assistant", "content": {}}}, {{"role": "user", "content": "b"}}]}})",
-                                                       parts)),
-                        true, defaults())
-        .messages;
+  const auto answer = [](const std::string& fields) {
+    return read_request(with_answer(fields), true, defaults()).messages[1];
   };
-  const char* const text = R"({"type": "text", "text": "c"})";
-  const auto both = messages(fmt::format(R"([{{"type": "thinking", "thinking": [{{"type": "text", "text": "t"}},
-      {{"type": "text", "text": "u"}}]}}, {}])",
-                                         text)
-                                 .c_str());
-  EXPECT_EQ(both[1].reasoning, "tu");
-  EXPECT_EQ(both[1].content, "c");
-  const auto thought = messages(R"([{"type": "thinking", "thinking": "t", "signature": "s"}])");
-  EXPECT_EQ(thought[1].reasoning, "t");
-  EXPECT_EQ(thought[1].content, "");
+  const std::string text = R"({"type": "text", "text": "c"})";
+  const std::string thought = R"({"type": "thinking", "thinking": [{"type": "text", "text": "t"},
+      {"type": "text", "text": "u"}], "closed": true})";
+  const Message both = answer("\"content\": [" + thought + ", " + text + "]");
+  EXPECT_EQ(both.reasoning, "tu");
+  EXPECT_EQ(both.content, "c");
+  const Message alone = answer(R"("content": [{"type": "thinking", "thinking": "t", "signature": "s"}])");
+  EXPECT_EQ(alone.reasoning, "t");
+  EXPECT_EQ(alone.content, "");
+  EXPECT_EQ(answer("\"reasoning\": \"tu\", \"content\": [" + thought + "]").reasoning, "tu");
+}
+
+TEST(Request, RejectsThoughtsThatItDoesNotKnow) {
+  const auto wrong = [](const std::string& part, const std::string& more = "") {
+    return wrong_field(with_answer("\"content\": [" + part + "]" + more));
+  };
+  const std::string thought = R"({"type": "thinking", "thinking": "t"})";
+  EXPECT_EQ(wrong(thought, R"(, "reasoning_content": "x")"), "messages");
+  EXPECT_EQ(wrong(thought, R"(, "reasoning": "x")"), "messages");
+  EXPECT_EQ(wrong(R"({"type": "thinking", "thinking": 5})"), "messages[1].content[0].thinking");
+  EXPECT_EQ(wrong(R"({"type": "thinking"})"), "thinking");
+  EXPECT_EQ(wrong(R"({"type": "thinking", "thinking": ["b"]})"), "messages");
+  EXPECT_EQ(
+      wrong(R"({"type": "text", "text": "c"}, {"type": "thinking", "thinking": [{"type": "image", "text": "b"}]})"),
+      "messages[1].content[1].thinking[0].type");
+  EXPECT_EQ(wrong(R"({"type": "thinking", "thinking": "t", "foo": 1})"), "messages[1].content[0].foo");
   EXPECT_EQ(wrong_field(RequestJson::parse(R"({"messages": [{"role": "user", "content": [{"type": "thinking"}]}]})")),
             "messages");
 }

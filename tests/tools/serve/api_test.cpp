@@ -3182,6 +3182,8 @@ TEST_F(ApiTest, SaysWhyItHasNoRouteForWhatTheModelCannotDo) {
                                  "/v1/edits",
                                  "/v1/tts",
                                  "/v1/agent",
+                                 "/v1/agents/completions",
+                                 "/api/v1/chat/completions",
                                  "/v1beta/models/m:generateContent",
                                  "/v2/chat",
                                  "/api/v1/generate",

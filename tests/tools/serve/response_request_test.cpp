@@ -68,6 +68,8 @@ TEST(ResponseRequest, NamesTheFieldThatIsWrong) {
            {R"({"input": "a", "stream": true, "stream_options": {"include_usage": true}})",
             "stream_options.include_usage"},
            {R"({"input": "a", "include": ["nothing"]})", "include"},
+           {R"({"input": "a", "samplers": ["top_k"]})", ""},
+           {R"({"input": [{"role": "user", "content": "a", "caller": {"type": "direct"}}]})", "input[0].caller"},
            {R"({"input": "a", "include": ["code_interpreter_call.outputs", "web_search_call.results"]})", ""},
            {R"({"input": "a", "prompt_cache_options": {"ttl": "30m"}, "context_management": []})", ""},
            {R"({"input": "a", "context_management": [{"type": "compaction"}]})", "context_management"},

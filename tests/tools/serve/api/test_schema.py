@@ -189,7 +189,7 @@ class SchemaTest(unittest.TestCase):
 
     def test_errors_conform(self):
         for status, path, body in ((400, '/v1/chat/completions', {}), (404, '/v1/nothing', {}), (405, '/v1/models', {}),
-                                   (400, '/v1/completions', []), (404, '/v1/completions', {'model': '', 'prompt': 'a'})):
+                                   (400, '/v1/completions', []), (404, '/v1/embeddings', {})):
             found, text = self.server.post(path, body)
             self.assertEqual(found, status)
             self.check('Error', json.loads(text)['error'])
@@ -209,7 +209,8 @@ class SchemaTest(unittest.TestCase):
                 'repeat_last_n',
                 'dry_allowed_length', 'dry_penalty_last_n', 'dry_sequence_breakers', 'open_thinking', 'enable_thinking',
                 'chat_template_kwargs', 'continue_final_message', 'add_generation_prompt', 'n', 'stop_token_ids', 'min_tokens',
-                'return_token_ids', 'return_tokens_as_token_ids', 'prompt_logprobs', 'cache_prompt', 'structured_outputs', 'no_such_field'}
+                'return_token_ids', 'return_tokens_as_token_ids', 'prompt_logprobs', 'cache_prompt', 'structured_outputs', 'samplers', 'n_predict',
+                'no_such_field'}
         for path, (body, names) in fields.items():
             for name in names | ours:
                 for value in values:
@@ -220,8 +221,8 @@ class SchemaTest(unittest.TestCase):
                         self.assertIn(status, (400, 404 if name == 'model' else 400), answer)
                         error = json.loads(answer)['error']
                         self.check('Error', error)
-                        # Two names of one parameter with two values are an error about the first.
-                        named = {name, 'max_tokens'} if name == 'max_completion_tokens' else {name}
+                        # Several names of one parameter with several values are an error about the first.
+                        named = {name, 'max_tokens'} if name in ('max_completion_tokens', 'n_predict') else {name}
                         self.assertIn(re.split(r'[.\[]', error['param'])[0], named, answer)
 
 
