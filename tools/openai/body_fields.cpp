@@ -157,7 +157,7 @@ const ChatJson* BodyFields::object(const std::string& name) const {
 
 const ChatJson& BodyFields::must_have(const std::string& name, std::string_view expected) const {
   const ChatJson* const value = find(name);
-  if (!value) fail_missing(name, expected);
+  if (!value) fail_missing(name_of(name), expected);
   return *value;
 }
 

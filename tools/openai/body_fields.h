@@ -43,7 +43,8 @@ class BodyFields : public ChatFields {
   // An object, whose fields the caller reads.
   const ChatJson* object(const std::string& name) const;
 
-  // Returns a field of the whole body that a request must have. Throws RequestError if it is missing or null.
+  // Returns a field that must be there. Throws RequestError if it is missing or null: "FIELD is missing, expected
+  // WANTED".
   const ChatJson& must_have(const std::string& name, std::string_view expected) const;
   [[noreturn]] static void fail_missing(const std::string& name, std::string_view expected);
 

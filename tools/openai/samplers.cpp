@@ -3,8 +3,8 @@
 #include <fmt/format.h>
 
 #include <algorithm>
+#include <array>
 #include <cmath>
-#include <initializer_list>
 #include <string>
 #include <string_view>
 #include <utility>
@@ -18,9 +18,9 @@ namespace {
 // The parameters of each step, in the order in which a Sampler takes the steps.
 struct SamplerStep {
   std::string_view name;
-  std::initializer_list<std::string_view> parameters;
+  std::array<std::string_view, 3> parameters;  // empty: none
 };
-const SamplerStep steps[] = {
+constexpr SamplerStep steps[] = {
     {"temperature", {"temperature"}},
     {"penalties", {"repeat_penalty", "presence_penalty", "frequency_penalty"}},
     {"dry", {"dry_multiplier"}},

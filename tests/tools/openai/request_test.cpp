@@ -659,7 +659,7 @@ TEST(Request, RejectsThoughtsThatItDoesNotKnow) {
   EXPECT_EQ(wrong(thought, R"(, "reasoning_content": "x")"), "messages");
   EXPECT_EQ(wrong(thought, R"(, "reasoning": "x")"), "messages");
   EXPECT_EQ(wrong(R"({"type": "thinking", "thinking": 5})"), "messages[1].content[0].thinking");
-  EXPECT_EQ(wrong(R"({"type": "thinking"})"), "thinking");
+  EXPECT_EQ(wrong(R"({"type": "thinking"})"), "messages[1].content[0].thinking");
   EXPECT_EQ(wrong(R"({"type": "thinking", "thinking": ["b"]})"), "messages");
   EXPECT_EQ(
       wrong(R"({"type": "text", "text": "c"}, {"type": "thinking", "thinking": [{"type": "image", "text": "b"}]})"),
