@@ -102,10 +102,8 @@ void read_answer(TextAnswer& answer, const TextTask& task, std::size_t first_cal
 }
 
 std::string_view finish_reason_of(const Request& request, const TextAnswer& answer) {
-  FinishReason reason = answer.generated.finish_reason;
-  // Nothing is missing of calls that had to come, though others could have followed.
   const bool has_calls = !answer.has_cut_call && !answer.message.tool_calls.empty();
-  if (has_calls && is_forced(request.calls) && reason == FinishReason::length) reason = FinishReason::stop;
+  const FinishReason reason = reason_of_end(answer.generated.finish_reason, is_forced(request.calls) && has_calls);
   const std::string_view name = answer.has_cut_call ? name_of(reason) : finish_reason_name(reason, answer.message);
   return request.function_call && name == "tool_calls" ? "function_call" : name;
 }

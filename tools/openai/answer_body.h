@@ -38,6 +38,12 @@ bool finish_answer(const TextTask& task, FinishReason reason, AnswerParser& pars
 // Reads the message of a chat. Its calls have the ids "call_N", from `first_call` on.
 void read_answer(TextAnswer& answer, const TextTask& task, std::size_t first_call);
 
+// The reason for the end of an answer that may have whole calls which had to come: nothing is missing of these, though
+// others could have followed.
+constexpr FinishReason reason_of_end(FinishReason reason, bool has_forced_calls) {
+  return has_forced_calls && reason == FinishReason::length ? FinishReason::stop : reason;
+}
+
 std::string_view finish_reason_of(const Request& request, const TextAnswer& answer);
 
 // Adds what a request asks of its prompt: prompt_logprobs and prompt_token_ids. They are in the answer to a chat, and

@@ -193,10 +193,10 @@ void read_chat(const BodyFields& body, Request& request, const RequestDefaults& 
   if (!messages.is_array()) body.fail("messages", "a list of messages");
   if (messages.empty()) throw RequestError("messages is empty, expected at least one message", "messages");
   const std::string prefix = take_prefix_marks(messages);
-  about("messages", [&] {
+  request.messages = about("messages", [&] {
     for (std::size_t i = 0; i < messages.size(); ++i) move_thoughts(messages[i], fmt::format("messages[{}]", i));
+    return read_messages(messages, false, "messages");
   });
-  request.messages = about("messages", [&] { return read_messages(messages, false, "messages"); });
   take_message_hints(messages, request.hints);
   read_continuation(body, request, prefix, defaults.only_prompt);
   const ChatJson* const functions = body.find("functions");
@@ -363,7 +363,7 @@ void read_ends(const BodyFields& body, Dialect dialect, Request& request) {
 }
 
 void take_message_hints(const ChatJson& messages, std::vector<std::string>& hints) {
-  for (const std::string name : {"cache_control", "prompt_cache_breakpoint"}) {
+  for (const std::string name : cache_marks) {
     const auto has_mark = [&](const ChatJson& part) {
       const auto mark = part.find(name);
       return mark != part.end() && !mark->is_null();

@@ -30,7 +30,7 @@ ChatJson chat_content(const ChatJson& content, const std::string& where) {
                          "input");
     }
     parts.push_back({{"type", "text"}, {"text", part.value("text", ChatJson())}});
-    for (const char* const mark : {"cache_control", "prompt_cache_breakpoint"}) {
+    for (const char* const mark : cache_marks) {
       if (part.contains(mark)) parts.back()[mark] = part[mark];
     }
   }

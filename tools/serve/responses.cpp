@@ -58,10 +58,8 @@ class ResponseAnswer {
     if (request_.text.logprobs && rest.events.empty() && reader_->has_text(rest.scores)) {
       items_.add_logprobs(reader_->logprobs(rest.scores)["content"]);
     }
-    // Nothing is missing of calls that had to come, though others could have followed.
-    const bool has_what_it_must = task_->forced && items_.is_call();
-    const bool is_cut =
-        reader_->has_cut_call() || (generated.finish_reason == FinishReason::length && !has_what_it_must);
+    const FinishReason reason = reason_of_end(generated.finish_reason, task_->forced && items_.is_call());
+    const bool is_cut = reader_->has_cut_call() || reason == FinishReason::length;
     items_.finish(is_cut, reader_->has_cut_call());
     std::string whole = response(is_cut ? "incomplete" : "completed", usage_of(generated));
     if (request_.stores) store_->add(id_, {whole, request_.input, output_items()});

@@ -209,8 +209,8 @@ class SchemaTest(unittest.TestCase):
                 'repeat_last_n',
                 'dry_allowed_length', 'dry_penalty_last_n', 'dry_sequence_breakers', 'open_thinking', 'enable_thinking',
                 'chat_template_kwargs', 'continue_final_message', 'add_generation_prompt', 'n', 'stop_token_ids', 'min_tokens',
-                'return_token_ids', 'return_tokens_as_token_ids', 'prompt_logprobs', 'cache_prompt', 'structured_outputs', 'samplers', 'n_predict',
-                'no_such_field'}
+                'return_token_ids', 'return_tokens_as_token_ids', 'prompt_logprobs', 'cache_prompt', 'structured_outputs',
+                'samplers', 'n_predict', 'no_such_field'}
         for path, (body, names) in fields.items():
             for name in names | ours:
                 for value in values:
