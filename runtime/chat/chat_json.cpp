@@ -8,6 +8,7 @@
 #include <nlohmann/json.hpp>
 #include <vector>
 
+#include "runtime/text/utf8.h"
 #include "weights/base/text.h"
 #include "weights/io/number_text.h"
 
@@ -77,7 +78,7 @@ class JsonCheck : public nlohmann::json_sax<ChatJson> {
   std::string field_;
 };
 
-// nlohmann's dump() on one line has no spaces, and formats floats with other digits.
+// nlohmann's dump() on one line has no spaces, formats floats with other digits, and takes long for short values.
 class ChatJsonWriter {
  public:
   explicit ChatJsonWriter(bool indented) : indented_(indented) {}
@@ -87,34 +88,50 @@ class ChatJsonWriter {
       text_ += *number_text(value);
     } else if (value.is_number_float()) {
       text_ += jinja::python_float(value.get<double>());
-    } else if (value.is_structured() && !value.empty()) {
-      write_items(value);
+    } else if (value.is_number_unsigned()) {
+      text_ += std::to_string(value.get<std::uint64_t>());
+    } else if (value.is_number_integer()) {
+      text_ += std::to_string(value.get<std::int64_t>());
+    } else if (value.is_string()) {
+      write_text(value.get_ref<const std::string&>());
+    } else if (value.empty() || !value.is_structured()) {
+      text_ += dump_json(value);
+    } else if (value.is_array()) {
+      write_items('[', value.get_ref<const ChatJson::array_t&>(), ']', [this](const ChatJson& item) { write(item); });
     } else {
-      write_plain(value);
+      write_items('{', value.get_ref<const ChatJson::object_t&>(), '}', [this](const auto& member) {
+        write_text(member.first);
+        text_ += ": ";
+        write(member.second);
+      });
     }
   }
 
   std::string take() { return std::move(text_); }
 
  private:
-  void write_plain(const ChatJson& value) { text_ += dump_json(value, -1, InvalidUtf8::replace); }
+  void write_text(const std::string& text) {
+    const auto is_escaped = [](unsigned char c) { return c < ' ' || c == '"' || c == '\\'; };
+    if (std::ranges::any_of(text, is_escaped) || !is_utf8(text)) {
+      text_ += dump_json(ChatJson(text), -1, InvalidUtf8::replace);
+    } else {
+      text_.append(1, '"').append(text).append(1, '"');
+    }
+  }
 
-  void write_items(const ChatJson& value) {
-    text_ += value.is_array() ? '[' : '{';
+  template <class Items, class WriteItem>
+  void write_items(char start, const Items& items, char end, const WriteItem& write_item) {
+    text_ += start;
     ++level_;
     bool is_first = true;
-    for (const auto& item : value.items()) {
+    for (const auto& item : items) {
       if (!std::exchange(is_first, false)) text_ += indented_ ? "," : ", ";
       begin_line();
-      if (value.is_object()) {
-        write_plain(item.key());
-        text_ += ": ";
-      }
-      write(item.value());
+      write_item(item);
     }
     --level_;
     begin_line();
-    text_ += value.is_array() ? ']' : '}';
+    text_ += end;
   }
 
   void begin_line() {

@@ -18,6 +18,9 @@ constexpr std::size_t most_gone = 1024;
 // Texts that have ended and whose memory is not yet freed.
 constexpr std::size_t most_old = 32;
 
+// Texts that are not read and go on all the same, while others wait for their ends.
+constexpr std::size_t most_unread = 4;
+
 // After so many steps a text may lose its place to one that has none.
 constexpr std::size_t steps_of_a_turn = 32;
 
@@ -25,6 +28,10 @@ const std::atomic<bool> never = false;
 
 bool is_gone(const TextJob& job) {
   return job.gone && *job.gone;
+}
+
+bool is_behind(const TextJob& job) {
+  return job.behind && *job.behind;
 }
 
 }  // namespace
@@ -78,13 +85,26 @@ void TextQueue::end_gone() {
 }
 
 void TextQueue::start() {
+  pause_unread();
   resume_if([this](const Text&) { return !scheduler_.full(); });
   start_waiting();
+  pause_unread();  // memory may be lacking since
   resume_if([this](const Text& text) { return has_place(text); });
 }
 
+void TextQueue::pause_unread() {
+  std::size_t may_go_on = lacks_memory_ || is_old_ ? most_unread : 0;
+  for (const auto& text : running_) {
+    const bool is_unread = text->has_begun && is_behind(text->job);
+    text->unread = is_unread && may_go_on == 0;
+    if (is_unread && !text->unread) --may_go_on;
+    if (text->unread && !text->paused) pause(*text);
+  }
+}
+
 void TextQueue::start_waiting() {
-  bool only_small = false;
+  if (waiting_.empty()) lacks_memory_ = false;
+  bool only_small = false, has_looked = false;
   std::size_t looked_at = 0, without_memory = 0;
   const std::size_t compared = pool_.compared();
   const auto may_look = [&] { return looked_at < most_looked_at && pool_.compared() - compared < most_compared_; };
@@ -95,6 +115,8 @@ void TextQueue::start_waiting() {
       continue;
     }
     const Start result = look_at(waiting);
+    lacks_memory_ = (has_looked && lacks_memory_) || result == Start::waits_for_memory;
+    has_looked = true;
     if (result != Start::done) {
       if (in_order_) return;
       if (result == Start::waits_for_memory) {
@@ -122,7 +144,7 @@ void TextQueue::start_waiting() {
 void TextQueue::resume_if(const std::function<bool(const Text&)>& may_resume) {
   std::vector<Text*> paused;
   for (const auto& text : running_) {
-    if (text->paused) paused.push_back(text.get());
+    if (text->paused && !text->unread) paused.push_back(text.get());
   }
   std::ranges::stable_sort(paused, {}, &Text::since);
   for (Text* const text : paused) {
@@ -162,14 +184,15 @@ TextQueue::Text* TextQueue::text_to_pause(const Text& waiting) const {
 
 // Another text pauses if no place is free.
 void TextQueue::give_place(Text& text) {
-  if (scheduler_.full()) {
-    Text& other = *text_to_pause(text);
-    scheduler_.remove(*other.generation);
-    other.paused = true;
-    other.since = steps_;
-  }
+  if (scheduler_.full()) pause(*text_to_pause(text));
   scheduler_.add(*text.generation, text.request);
   text.paused = false;
+  text.since = steps_;
+}
+
+void TextQueue::pause(Text& text) {
+  scheduler_.remove(*text.generation);
+  text.paused = true;
   text.since = steps_;
 }
 
@@ -262,6 +285,7 @@ void TextQueue::take_waiting(TextQueue& from) {
   waiting_.insert(waiting_.end(), std::make_move_iterator(from.waiting_.begin()),
                   std::make_move_iterator(from.waiting_.end()));
   from.waiting_.clear();
+  from.is_old_ = true;
   turn_ = std::max(turn_, from.turn_);
   requests_ = std::max(requests_, from.requests_);
   has_small_ = has_small_ || from.has_small_;

@@ -40,6 +40,8 @@ struct TextJob {
   std::shared_ptr<const GenerationTask> task;
   // Once true, nobody waits for the text any more. Must outlive the job; null: never.
   const std::atomic<bool>* gone = nullptr;
+  // While true, what has come of the text is not read, and it pauses. Must outlive the job; null: never.
+  const std::atomic<bool>* behind = nullptr;
   // Gets each piece of text. The generation shows the scores of the tokens so far.
   std::function<void(std::string_view, const Generation&)> on_text{};
   // Called when the prompt has been computed.
@@ -73,6 +75,9 @@ struct TextQueueLimits {
 // its request has more places; what has paused goes on in a place that it gets in the same way. All texts of a request
 // but its first leave a fourth of the memory. Once a text came that needs at most 1/32 of it, all that need more leave
 // 1/16 while others run: small texts pass those that wait for memory, as long as they take no more than that together.
+//
+// A text that is not read pauses once it has begun. But a few of them go on while others wait for memory, because only
+// their ends set theirs free, and once another queue took over, which is to be the only one soon.
 class TextQueue {
  public:
   // `llm` must outlive this.
@@ -85,6 +90,8 @@ class TextQueue {
   std::size_t waiting() const { return waiting_.size(); }
   std::size_t running() const { return running_.size(); }
   std::size_t texts() const { return waiting_.size() + running_.size() + ended_.size(); }
+  // Whether compute() has something to do after start(): if not, and there are texts, none of them is read.
+  bool can_compute() const { return scheduler_.texts() > 0; }
 
   // Adds the texts of a request.
   void submit(std::vector<TextJob> jobs);
@@ -131,16 +138,19 @@ class TextQueue {
     std::unique_ptr<Generation> generation{};
     bool has_begun = false;  // its first token is there
     bool paused = false;     // it has no place
+    bool unread = false;     // it gets none until it is read
     std::exception_ptr error{};
     Start found = Start::done;  // why it did not start when it was last looked at
     std::size_t skips = 0;      // calls of start() that need not look at it again
   };
   void resume_if(const std::function<bool(const Text&)>& may_resume);
+  void pause_unread();
   void start_waiting();
   std::map<std::size_t, std::size_t> places() const;  // that each request has
   bool has_place(const Text& waiting) const { return !scheduler_.full() || text_to_pause(waiting); }
   Text* text_to_pause(const Text& waiting) const;
   void give_place(Text& text);
+  void pause(Text& text);
   std::size_t bytes_of(const Text& text) const;
   bool is_small(const Text& text) const { return bytes_of(text) <= memory_of_small_ / 2; }
   bool may_pass_all(const Text& text) const;
@@ -164,6 +174,8 @@ class TextQueue {
   std::vector<std::unique_ptr<Text>> running_, ended_;
   std::vector<std::unique_ptr<Generation>> old_;  // of texts that ended: they may have much memory to free
   bool has_small_ = false;                        // since a small text came
+  bool lacks_memory_ = false;                     // one of the texts that were last looked at waits for it
+  bool is_old_ = false;                           // another queue took the texts that waited
   std::size_t requests_ = 0;
   std::size_t steps_ = 0;
   std::size_t turn_ = 0;  // the latest of those that started

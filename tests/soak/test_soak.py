@@ -42,11 +42,14 @@ class VerdictTest(unittest.TestCase):
 
     def test_names_the_promise_that_is_broken(self):
         for together, broken in (
-            ([(2.1, 'right')] * 100, "an honest client's p99 at most doubles"),
+            ([(2.1, 'right')] * 100, "an honest client's p99 at most doubles, or grows by a step of a long prompt"),
             ([(1.0, 'right')] * 99 + [(1.0, 'wrong')], 'honest texts have the bytes that they have alone'),
             ([(1.0, 'right')] * 99 + [(1.0, 'status 429')], 'honest requests are answered'),
         ):
             self.assertEqual([name for name, passed in self.lines(self.honest(together)).items() if not passed], [broken])
+        for together, holds in (0.04, True), (0.05, False):
+            quick = {soak.ALONE: [(0.01, 'right')] * 100, soak.TOGETHER: [(together, 'right')] * 100, soak.CALM: []}
+            self.assertEqual(all(self.lines(quick).values()), holds)
         leaks = self.lines(self.honest([(1.0, 'right')]), leaks={'name_a_file': 1})
         self.assertFalse(leaks['no answer quotes a file'])
 

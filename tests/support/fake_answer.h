@@ -33,6 +33,7 @@ class FakeAnswer : public HttpAnswer {
     std::unique_lock lock(mutex_);
     body_ += piece;
     if (++pieces_ == last_piece_) gone_ = true;
+    if (pieces_ == last_read_) behind_ = true;
     changed_.notify_all();
     changed_.wait(lock, [this] { return !held_; });
   }
@@ -41,10 +42,15 @@ class FakeAnswer : public HttpAnswer {
     end();
   }
   const std::atomic<bool>& gone() const override { return gone_; }
+  const std::atomic<bool>& behind() const override { return behind_; }
 
   void disconnect() { gone_ = true; }
   // Disconnects with this piece of a stream.
   void disconnect_at(std::size_t piece) { last_piece_ = piece; }
+
+  // Is behind from this piece of a stream on, until catch_up().
+  void fall_behind_at(std::size_t piece) { last_read_ = piece; }
+  void catch_up() { behind_ = false; }
 
   // Keeps the thread that writes the next piece of a stream, until release().
   void hold() { held_ = true; }
@@ -106,10 +112,10 @@ class FakeAnswer : public HttpAnswer {
 
   mutable std::mutex mutex_;
   std::condition_variable changed_;
-  std::atomic<bool> gone_ = false;
+  std::atomic<bool> gone_ = false, behind_ = false;
   bool ended_ = false, held_ = false;
   int status_ = 0;
-  std::size_t pieces_ = 0, last_piece_ = 0;  // last_piece_: that the client takes; 0: all
+  std::size_t pieces_ = 0, last_piece_ = 0, last_read_ = 0;  // last_...: that the client takes, or reads; 0: all
   std::string type_, body_;
   HttpHeaders headers_;
   mutable bool has_done_ = false;

@@ -7,6 +7,7 @@
 #include <sys/un.h>
 #include <unistd.h>
 
+#include <algorithm>
 #include <cerrno>
 #include <chrono>
 #include <cstdint>
@@ -109,11 +110,11 @@ class HttpClient {
   }
 
   // Receives more bytes. Returns false at the end of the connection, or after the time.
-  bool receive(std::chrono::milliseconds within = std::chrono::seconds(20)) {
+  bool receive(std::chrono::milliseconds within = std::chrono::seconds(20), std::size_t most = 65536) {
     pollfd waiting{socket_, POLLIN, 0};
     if (::poll(&waiting, 1, static_cast<int>(within.count())) != 1) return false;
     char bytes[65536];
-    const ssize_t count = ::recv(socket_, bytes, sizeof(bytes), 0);
+    const ssize_t count = ::recv(socket_, bytes, std::min(most, sizeof(bytes)), 0);
     is_ended_ = count <= 0;
     was_reset_ = count < 0 && errno == ECONNRESET;
     if (is_ended_) return false;

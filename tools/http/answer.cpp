@@ -19,6 +19,7 @@ class BufferedAnswer final : public HttpAnswer {
   void write(std::string piece) override { buffer_->write(std::move(piece)); }
   void finish() override { buffer_->finish(); }
   const std::atomic<bool>& gone() const override { return buffer_->gone(); }
+  const std::atomic<bool>& behind() const override { return buffer_->behind(); }
 
  private:
   const std::shared_ptr<HttpAnswerBuffer> buffer_;

@@ -39,15 +39,17 @@ class HttpAnswerBuffer {
   // On the thread of the connections.
   Taken take();
   void set_gone() { gone_ = true; }
+  void set_behind(bool behind) { behind_ = behind; }
 
   const std::atomic<bool>& gone() const { return gone_; }
+  const std::atomic<bool>& behind() const { return behind_; }
 
  private:
   // Notifies unless that is already under way. Consumes the lock.
   void notify(std::unique_lock<std::mutex> lock, bool at_once = true);
 
   const std::function<void(bool at_once)> notify_;
-  std::atomic<bool> gone_{false};
+  std::atomic<bool> gone_{false}, behind_{false};
   std::mutex mutex_;
   Taken given_;
   bool notified_ = false;

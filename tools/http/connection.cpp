@@ -290,7 +290,7 @@ void HttpConnection::on_abandoned() {
 }
 
 void HttpConnection::append(std::string_view bytes) {
-  if (out_at_ == out_.size()) progress_ = Clock::now();
+  if (out_at_ == out_.size()) note_progress();
   // Half of it: each byte is moved once.
   if (out_at_ > std::max(largest_read_ahead, out_.size() / 2)) out_.erase(0, std::exchange(out_at_, 0));
   out_ += bytes;
@@ -303,7 +303,13 @@ void HttpConnection::count_memory() {
   shared_.answer_bytes += memory() - std::exchange(counted_answer_, memory());
 }
 
+void HttpConnection::note_progress() {
+  progress_ = Clock::now();
+  since_progress_ = 0;
+}
+
 void HttpConnection::note_unread() {
+  if (answer_) answer_->set_behind(unread() > shared_.settings.behind / (answer_->behind() ? 2 : 1));
   if (unread() <= shared_.settings.unsent) {
     over_since_ = Time::max();
   } else if (over_since_ == Time::max()) {
@@ -318,7 +324,8 @@ void HttpConnection::flush() {
     if (count < 0 && errno == EAGAIN) return wait_to_write();
     if (count < 0) return drop("disconnected");
     out_at_ += static_cast<std::size_t>(count);
-    progress_ = Clock::now();
+    since_progress_ += static_cast<std::size_t>(count);
+    if (since_progress_ >= answer_step) note_progress();
     note_unread();
   }
   if (is(State::closed)) return;

@@ -58,7 +58,7 @@ class HttpConnection final : public HttpAnswered, public std::enable_shared_from
   // Whether so much is read ahead that the connection waits for its answer before it reads more.
   bool is_full() const;
   bool is_answering() const { return is(State::answering); }
-  // Bytes of answers that the client has not taken, the memory that they are in, and when it last took some.
+  // Bytes of answers that the client has not taken, the memory that they are in, and when it last took answer_step.
   std::size_t unread() const { return out_.size() - out_at_; }
   std::size_t memory() const { return out_.capacity(); }
   Time progress() const { return progress_; }
@@ -89,6 +89,7 @@ class HttpConnection final : public HttpAnswered, public std::enable_shared_from
   void on_abandoned();
   void append(std::string_view bytes);
   void count_memory();
+  void note_progress();
   void note_unread();
   void flush();
   void finish_answer();
@@ -108,7 +109,7 @@ class HttpConnection final : public HttpAnswered, public std::enable_shared_from
   const std::string client_;
   const bool checks_host_;
   State state_ = State::head;
-  Time deadline_, progress_;                                         // progress_: when output could last be sent
+  Time deadline_, progress_;                                         // progress_: as progress()
   Time over_since_ = Time::max();                                    // when unread() exceeded HttpSettings::unsent
   bool is_reading_ = false, is_writing_ = false, is_ended_ = false;  // is_ended_: the client sends nothing more
 
@@ -122,6 +123,7 @@ class HttpConnection final : public HttpAnswered, public std::enable_shared_from
 
   std::string out_;  // to be sent, from out_at_ on
   std::size_t out_at_ = 0;
+  std::size_t since_progress_ = 0;  // bytes that the client has taken
   std::size_t counted_answer_ = 0;  // memory() in HttpShared::answer_bytes
 
   std::shared_ptr<HttpAnswerBuffer> answer_;

@@ -48,6 +48,10 @@ class HttpAnswer {
   // Becomes true if the client disconnected, or was dropped because it reads too slowly: computing the rest of the
   // answer is pointless. Valid as long as the answer.
   virtual const std::atomic<bool>& gone() const = 0;
+
+  // True while the client leaves so much of the answer unread (HttpSettings::behind) that more of it should wait until
+  // it has read half of that. Valid as long as the answer.
+  virtual const std::atomic<bool>& behind() const = 0;
 };
 
 // Answers a request, now or later. Called on the thread of the connections, so it must return soon. If it throws, the

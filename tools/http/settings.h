@@ -17,6 +17,9 @@ namespace minimind {
 // Of a body, within each body_timeout.
 inline constexpr std::size_t body_step = std::size_t{16} << 10;
 
+// Of an answer, within each stall_timeout, or what is left of it.
+inline constexpr std::size_t answer_step = std::size_t{16} << 10;
+
 // Where an HTTP server listens, who may use it, and its limits.
 struct HttpSettings {
   std::string host = "127.0.0.1";  // empty: no port, only the socket
@@ -32,6 +35,8 @@ struct HttpSettings {
   HttpReaderLimits request;
   std::size_t body_memory = std::size_t{256} << 20;  // bytes of all bodies that are being received
   std::size_t connections = 4096;
+  // Bytes that a client has not read of an answer, from which on it is behind: HttpAnswer.
+  std::size_t behind = std::size_t{32} << 10;
   // Bytes that a client has not read of an answer that is still being made, for longer than unsent_time.
   std::size_t unsent = std::size_t{512} << 10;
   std::chrono::milliseconds unsent_time{10'000};
@@ -41,7 +46,7 @@ struct HttpSettings {
   std::chrono::milliseconds head_timeout{10'000};   // from the first byte of a request, or the start of the connection
   std::chrono::milliseconds body_timeout{30'000};   // for each body_step
   std::chrono::milliseconds idle_timeout{75'000};   // between requests
-  std::chrono::milliseconds stall_timeout{30'000};  // while the client takes none of the answer
+  std::chrono::milliseconds stall_timeout{30'000};  // for each answer_step, while the client does not take it
   std::chrono::milliseconds large_stall{1'000};     // the same of more than answer_memory, while it is still being made
   std::chrono::milliseconds drain{30'000};          // for running answers, once the server stops
 

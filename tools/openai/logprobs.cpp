@@ -24,15 +24,17 @@ std::string spelled(const Tokenizer& tokenizer, std::int32_t token, TokenNames n
   return text;
 }
 
+// A chat may have twenty for each token of its text: no list of pairs is copied.
 ChatJson chat_token(const Tokenizer& tokenizer, const ScoredToken& token, TokenNames names) {
   const std::string_view bytes = tokenizer.token_bytes(token.token);
-  ChatJson list = ChatJson::array();
-  for (const char c : bytes) list.push_back(static_cast<unsigned char>(c));
-  const std::string name = names == TokenNames::ids ? token_id_name(token.token) : to_utf8_lossy(bytes);
-  return {{"token", name},
-          {"logprob", token.log_probability},
-          {"bytes", std::move(list)},
-          {"token_id", token.token}};  // Mistral's
+  const auto unsigned_bytes = std::span(reinterpret_cast<const unsigned char*>(bytes.data()), bytes.size());
+  ChatJson::object_t json;
+  json.reserve(5);  // with its alternatives
+  json.emplace("token", names == TokenNames::ids ? token_id_name(token.token) : to_utf8_lossy(bytes));
+  json.emplace("logprob", token.log_probability);
+  json.emplace("bytes", ChatJson::array_t(unsigned_bytes.begin(), unsigned_bytes.end()));
+  json.emplace("token_id", token.token);  // Mistral's
+  return json;
 }
 
 }  // namespace

@@ -111,6 +111,7 @@ class PageEngine::Answer : public HttpAnswer {
   }
   void finish() override { add(ChatJson::array({number_, "finish"})); }
   const std::atomic<bool>& gone() const override { return gone_; }
+  const std::atomic<bool>& behind() const override { return behind_; }
 
  private:
   void add(ChatJson event) {
@@ -120,6 +121,7 @@ class PageEngine::Answer : public HttpAnswer {
   const int number_;
   const std::shared_ptr<ChatJson> events_;
   std::atomic<bool> gone_ = false;
+  const std::atomic<bool> behind_ = false;  // a step's events are read before the next one
 };
 
 PageEngine::Loaded::Loaded(const GenerationArguments& arguments, const std::string& chat_template)

@@ -75,6 +75,7 @@ class CountedAnswer : public HttpAnswer {
   void write(std::string piece) override { answer_->write(std::move(piece)); }
   void finish() override { answer_->finish(); }
   const std::atomic<bool>& gone() const override { return answer_->gone(); }
+  const std::atomic<bool>& behind() const override { return answer_->behind(); }
 
  private:
   // Only the first answer is sent.

@@ -168,6 +168,7 @@ void Completion::start(const TextModel& model, const SubmitTexts& submit, Reques
     jobs.push_back({
         .task = completion->texts_.back().task,
         .gone = &completion->answer_->gone(),
+        .behind = &completion->answer_->behind(),
         .on_text = [completion, index](std::string_view piece,
                                        const Generation& generation) { completion->on_text(index, piece, generation); },
         .on_end = [completion, index](

@@ -78,6 +78,7 @@ TextJob job_of(const std::shared_ptr<Answer>& answer, std::shared_ptr<const Text
   return {
       .task = std::move(task),
       .gone = &http.gone(),
+      .behind = &http.behind(),
       .on_text = [answer](std::string_view piece,
                           const Generation& generation) { answer->on_text(piece, generation.scores()); },
       .on_end = [answer](const Generated& generated,

@@ -29,6 +29,9 @@ constexpr std::chrono::seconds quiet_time{1};
 // Steps with parts of long prompts take this much longer than others at most: Scheduler.
 constexpr double longest_step = 2;
 
+// Until the engine looks again whether texts that pause are read.
+constexpr std::chrono::milliseconds unread_time{5};
+
 // Seconds. A step that was held up does not stop the texts of its queue for longer.
 constexpr double longest_lead = 0.1;
 
@@ -304,7 +307,7 @@ void EngineThread::run() {
       old_queue_->end_gone();
       old_queue_->start();  // texts that have paused
     }
-    step();
+    can_compute_ = step();
     if (old_queue_ && old_queue_->texts() == 0) old_queue_.reset();
   }
   if (old_queue_) old_queue_->end_running(shutting_down());
@@ -320,9 +323,12 @@ void EngineThread::run() {
 // Sleeps until there is something to do. Returns false if the engine stops.
 bool EngineThread::take_work() {
   std::unique_lock lock(mutex_);
-  wake_.wait(lock, [this] {
-    return stopping_ || action_ || !replacements_.empty() || !submitted_.empty() || queue_->texts() > 0 || old_queue_;
-  });
+  const auto has_news = [this] { return stopping_ || action_ || !replacements_.empty() || !submitted_.empty(); };
+  if (queue_->texts() == 0 && !old_queue_) {
+    wake_.wait(lock, has_news);
+  } else if (!can_compute_) {
+    wake_.wait_for(lock, unread_time, has_news);
+  }
   progress_ = Clock::now();
   note_arrivals();
   for (std::vector<TextJob>& request : std::exchange(submitted_, {})) queue_->submit(std::move(request));
@@ -336,16 +342,18 @@ void EngineThread::note_arrivals() {
 }
 
 // Texts of two queues cannot be in one batch. Each queue gets as much time as the other, whatever its steps take.
-void EngineThread::step() {
-  const bool has_old = old_queue_ && old_queue_->running() > 0, has_both = has_old && queue_->running() > 0;
-  const bool is_turn_of_old = has_old && (!has_both || lead_ > 0);
+// Returns false if there is nothing to compute.
+bool EngineThread::step() {
+  const bool has_old = old_queue_ && old_queue_->can_compute(), has_new = queue_->can_compute();
+  if (!has_old && !has_new) return false;
+  const bool has_both = has_old && has_new, is_turn_of_old = has_old && (!has_both || lead_ > 0);
   const double seconds = step(is_turn_of_old ? *old_queue_ : *queue_);
   lead_ = has_both ? std::clamp(lead_ + (is_turn_of_old ? -seconds : seconds), -longest_lead, longest_lead) : 0;
+  return true;
 }
 
 // Returns the seconds of computing.
 double EngineThread::step(TextQueue& queue) {
-  if (queue.running() == 0) return 0;
   const auto seconds_since = [](Clock::time_point start) {
     return std::chrono::duration<double>(Clock::now() - start).count();
   };

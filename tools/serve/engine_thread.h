@@ -127,7 +127,7 @@ class EngineThread {
   void run();
   bool take_work();
   void note_arrivals();
-  void step();
+  bool step();
   double step(TextQueue& queue);
   void run_action();
   void replace_next();
@@ -145,7 +145,8 @@ class EngineThread {
   // Of the engine's thread.
   std::unique_ptr<TextQueue> queue_;
   std::unique_ptr<TextQueue> old_queue_;  // of texts with weights that were replaced
-  double lead_ = 0;  // seconds that queue_ has computed for longer than old_queue_, while both have texts
+  double lead_ = 0;          // seconds that queue_ has computed for longer than old_queue_, while both have texts
+  bool can_compute_ = true;  // in the last step; if not, all texts pause until they are read
   PromptLimit prompt_limit_;
   std::array<Clock::time_point, 2> arrivals_{};  // of the last two requests
   bool others_come_ = false;                     // beside the latest of them

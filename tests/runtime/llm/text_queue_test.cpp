@@ -158,6 +158,67 @@ TEST_F(TextQueueTest, APausedTextThatNobodyWaitsForEndsAtOnce) {
   run(queue);
 }
 
+TEST_F(TextQueueTest, ATextThatIsNotReadPausesAfterItsFirstToken) {
+  std::atomic<bool> behind = true;
+  TextQueue queue(llm_, limits(1, 100));
+  bool has_begun = false;
+  TextJob unread = job(0, 12);
+  unread.behind = &behind;
+  unread.on_first_token = [&] { has_begun = true; };
+  queue.submit(one(std::move(unread)));
+  queue.submit(one(job(1, 40)));
+  while (ends_.empty()) queue.step();
+  EXPECT_TRUE(has_begun);
+  EXPECT_EQ(numbers(), std::vector<std::size_t>{1}) << "although there is only one place";
+  queue.step();
+  EXPECT_FALSE(queue.can_compute());
+  EXPECT_EQ(queue.running(), 1u);
+  behind = false;
+  run(queue);
+  ASSERT_EQ(numbers(), (std::vector<std::size_t>{1, 0}));
+  const std::vector<std::int32_t> paused = ends_[1].generated.tokens;
+  TextQueue alone(llm_, limits(1, 100));
+  alone.submit(one(job(0, 12)));
+  run(alone);
+  EXPECT_EQ(paused, ends_[2].generated.tokens) << "a pause changes no token";
+}
+
+TEST_F(TextQueueTest, AFewTextsThatAreNotReadGoOnWhileAnotherWaitsForMemory) {
+  std::atomic<bool> behind = true;
+  TextQueueLimits limits = this->limits(7, 6);
+  limits.kv_memory = 6 * bytes_of(6);
+  TextQueue queue(llm_, limits);
+  for (std::size_t i = 0; i < 6; ++i) {
+    TextJob unread = job(i, 6);
+    unread.behind = &behind;
+    queue.submit(one(std::move(unread)));
+  }
+  for (int i = 0; i < 30; ++i) queue.step();
+  EXPECT_EQ(queue.running(), 6u);
+  EXPECT_TRUE(ends_.empty());
+  queue.submit(one(job(6, 6)));
+  for (int i = 0; i < 30; ++i) queue.step();
+  EXPECT_EQ(numbers(), (std::vector<std::size_t>{0, 1, 2, 3, 6}));
+  EXPECT_EQ(queue.running(), 2u) << "as nothing waits any more";
+  behind = false;
+  run(queue);
+  EXPECT_EQ(ends_.size(), 7u);
+}
+
+// New weights wait for the ends of texts that have the old ones.
+TEST_F(TextQueueTest, TextsThatAreNotReadEndWhenAnotherQueueHasTakenOver) {
+  std::atomic<bool> behind = true;
+  TextQueue old_queue(llm_, limits(7, 100)), new_queue(llm_, limits(7, 100));
+  std::vector<TextJob> unread = jobs(0, 6, 6);
+  for (TextJob& job : unread) job.behind = &behind;
+  old_queue.submit(std::move(unread));
+  for (int i = 0; i < 30; ++i) old_queue.step();
+  EXPECT_TRUE(ends_.empty());
+  new_queue.take_waiting(old_queue);
+  run(old_queue);
+  EXPECT_EQ(ends_.size(), 6u);
+}
+
 TEST_F(TextQueueTest, ManyTextsThatNobodyWaitsForEndAPartInEachStep) {
   std::atomic<bool> gone = false;
   TextQueue queue(llm_, limits(2, 100));

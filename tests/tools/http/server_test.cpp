@@ -692,6 +692,72 @@ TEST(HttpServer, SlowReadersAreDropped) {
             static_cast<std::ptrdiff_t>(count));
 }
 
+TEST(HttpServer, SaysWhetherAClientIsBehind) {
+  TestServer server;
+  HttpClient client = server.connect(4096);
+  client.send(http_get("/hold"));
+  const auto answer = server.held();
+  answer->start("text/event-stream");
+  for (int round = 0; round < 2; ++round) {
+    std::size_t sent = 0;
+    while (!answer->behind()) {
+      ASSERT_LT(sent, 1'000'000u);
+      answer->write(std::string(2'000, 'x'));
+      sent += 2'000;
+      EXPECT_EQ(server.ask(http_get("/echo")).status, 200);  // after the server has looked at the piece
+    }
+    EXPECT_GT(sent, 15'000u) << "it has read half of what may be unread";
+    while (answer->behind()) {
+      ASSERT_TRUE(client.receive(5s, 2'000));
+      EXPECT_EQ(server.ask(http_get("/echo")).status, 200);
+    }
+  }
+  EXPECT_FALSE(answer->gone());
+}
+
+// Pieces that are small beside the memory that a string which grows takes.
+TEST(HttpServer, StreamsThatNobodyReadsHaveBoundedMemory) {
+  HttpSettings settings;
+  settings.answer_memory = 40'000'000;
+  TestServer server(settings);
+  std::vector<HttpClient> idle;
+  std::vector<std::shared_ptr<HttpAnswer>> answers;
+  for (int i = 0; i < 100; ++i) {
+    idle.push_back(server.connect(4096));
+    idle.back().send(http_get("/hold"));
+    answers.push_back(server.held());
+    answers.back()->start("text/event-stream");
+  }
+  for (int i = 0; i < 300; ++i) {
+    for (const auto& answer : answers) answer->write(std::string(1'000, 'x'));
+    EXPECT_EQ(server.ask(http_get("/echo")).status, 200);
+  }
+  const auto is_gone = [](const auto& answer) { return answer->gone().load(); };
+  // 30 MB were written: their bytes would fit.
+  EXPECT_TRUE(becomes_true([&] { return std::ranges::count_if(answers, is_gone) > 0; }, 1s));
+}
+
+TEST(HttpServer, AClientThatReadsAFewBytesAtATimeIsDropped) {
+  HttpSettings settings;
+  settings.stall_timeout = 1s;
+  TestServer server(settings);
+  HttpClient slow = server.connect(4096), steady = server.connect(4096);
+  std::vector<std::shared_ptr<HttpAnswer>> answers;
+  for (HttpClient* const client : {&slow, &steady}) {
+    client->send(http_get("/hold"));
+    answers.push_back(server.held());
+    answers.back()->send(200, "text/plain", std::string(3'000'000, 'x'));
+  }
+  const auto start = std::chrono::steady_clock::now();
+  while (!answers[0]->gone() && std::chrono::steady_clock::now() - start < 10s) {
+    slow.receive(0ms, 300);
+    for (int i = 0; i < 10; ++i) steady.receive(0ms);
+    std::this_thread::sleep_for(20ms);
+  }
+  EXPECT_TRUE(answers[0]->gone());
+  EXPECT_FALSE(answers[1]->gone());
+}
+
 // As at the end of a response, whose last events repeat all of it.
 TEST(HttpServer, LargePiecesAtOnceDropNoClientThatReads) {
   HttpSettings settings;

@@ -1497,6 +1497,26 @@ TEST_F(ApiTest, EndsTheTextsOfAClientThatIsGone) {
   EXPECT_LT(engine.counts().generated_tokens, 8u * 50);
 }
 
+TEST_F(ApiTest, ATextWaitsForAClientThatIsBehind) {
+  const Json chat{{"messages", {from_user}}, {"stream", true}, {"max_tokens", 400}, {"ignore_eos", true}};
+  for (const auto& [path, body] :
+       {std::pair<std::string, Json>{"/v1/chat/completions", chat},
+        {"/v1/completions", {{"prompt", "江"}, {"stream", true}, {"max_tokens", 400}, {"ignore_eos", true}}},
+        {"/v1/responses", {{"input", "江"}, {"stream", true}, {"max_output_tokens", 400}, {"ignore_eos", true}}},
+        {"/generate_stream",
+         {{"inputs", "江"}, {"parameters", {{"max_new_tokens", 400}, {"ignore_eos_token", true}}}}}}) {
+    const auto answer = std::make_shared<FakeAnswer>();
+    answer->fall_behind_at(10);
+    post(path, body.dump(), answer);
+    ASSERT_TRUE(answer->wait_for_pieces(10)) << path;
+    const auto other = post("/v1/completions", R"({"prompt": "山", "max_tokens": 450, "ignore_eos": true})");
+    ASSERT_TRUE(other->wait());
+    EXPECT_FALSE(answer->has_ended()) << path;
+    answer->catch_up();
+    EXPECT_TRUE(answer->wait()) << path;
+  }
+}
+
 TEST_F(ApiTest, NoAnswerEndsForAClientThatIsGone) {
   for (const auto& [path, body] :
        {std::pair<std::string, Json>{

@@ -8,6 +8,7 @@
 #include <chrono>
 #include <condition_variable>
 #include <cstdint>
+#include <ctime>
 #include <exception>
 #include <functional>
 #include <future>
@@ -142,6 +143,32 @@ TEST_F(EngineThreadTest, EndsARunningTextWhoseClientIsGone) {
   EXPECT_LT(ends[0].generated.tokens.size(), 10u);
   EXPECT_EQ(ends[0].error, "");
   EXPECT_EQ(engine.counts().abandoned, 1u);
+}
+
+// It looks 200 times a second whether they are read.
+TEST_F(EngineThreadTest, SleepsWhileNoTextIsRead) {
+  EngineThread& engine = start({.parallel = 2, .kv_memory = 2 * bytes_of(200), .queue = 4});
+  std::atomic<bool> behind{false};
+  std::atomic<int> pieces{0};
+  auto unread = job(0, 200, [&] {
+    if (++pieces == 20) behind = true;
+  });
+  unread.behind = &behind;
+  engine.submit(one(std::move(unread)));
+  while (pieces < 20) std::this_thread::sleep_for(1ms);
+  std::this_thread::sleep_for(20ms);
+  const auto cpu_before = std::clock();
+  std::this_thread::sleep_for(300ms);
+  EXPECT_LT(std::clock() - cpu_before, CLOCKS_PER_SEC / 10);
+  EXPECT_LT(pieces, 30);
+  EXPECT_LT(engine.silent_for(), 200ms) << "it is no engine that hangs";
+  engine.submit(one(job(1, 50)));
+  ASSERT_EQ(events_.wait(1).size(), 1u);
+  EXPECT_EQ(events_.now()[0].number, 1u);
+  behind = false;
+  const auto ends = events_.wait(2);
+  ASSERT_EQ(ends.size(), 2u);
+  EXPECT_EQ(ends[1].generated.tokens.size(), 200u);
 }
 
 // The text that waits for the place would otherwise notice only when it has it.

@@ -33,14 +33,15 @@ class KeptAnswer : public HttpAnswer {
   void start(std::string_view) override { FAIL(); }
   void write(std::string) override { FAIL(); }
   void finish() override { FAIL(); }
-  const std::atomic<bool>& gone() const override { return gone_; }
+  const std::atomic<bool>& gone() const override { return never_; }
+  const std::atomic<bool>& behind() const override { return never_; }
 
   int status = 0;
   std::string type, text;
   std::map<std::string, std::string> headers;
 
  private:
-  std::atomic<bool> gone_ = false;
+  const std::atomic<bool> never_ = false;
 };
 
 // Answers a request, which answer_page leaves alone unless it is `answered`.
