@@ -2,6 +2,7 @@
 
 #include <algorithm>
 #include <iterator>
+#include <ranges>
 
 namespace minimind {
 namespace {
@@ -18,8 +19,9 @@ constexpr std::size_t most_gone = 1024;
 // Texts that have ended and whose memory is not yet freed.
 constexpr std::size_t most_old = 32;
 
-// Texts that are not read and go on all the same, while others wait for their ends.
-constexpr std::size_t most_unread = 4;
+// Texts that are not read and go on all the same: so many rows take hardly longer than one, and delay the others
+// little.
+constexpr std::size_t most_unread = 8;
 
 // After so many steps a text may lose its place to one that has none.
 constexpr std::size_t steps_of_a_turn = 32;
@@ -88,35 +90,51 @@ void TextQueue::start() {
   pause_unread();
   resume_if([this](const Text&) { return !scheduler_.full(); });
   start_waiting();
-  pause_unread();  // memory may be lacking since
+  pause_unread();  // memory may be lacking by now
   resume_if([this](const Text& text) { return has_place(text); });
 }
 
+// Those with the fewest tokens left go on.
 void TextQueue::pause_unread() {
-  std::size_t may_go_on = lacks_memory_ || is_old_ ? most_unread : 0;
+  std::vector<Text*> unread;
   for (const auto& text : running_) {
-    const bool is_unread = text->has_begun && is_behind(text->job);
-    text->unread = is_unread && may_go_on == 0;
-    if (is_unread && !text->unread) --may_go_on;
-    if (text->unread && !text->paused) pause(*text);
+    text->waits_to_be_read = text->has_begun && is_behind(text->job);
+    if (text->waits_to_be_read) unread.push_back(text.get());
+  }
+  if (unread.empty()) return;
+  if (hurries_ || lacks_memory()) {
+    const auto tokens_left = [](const Text* text) { return text->job.task->capacity - text->generation->position(); };
+    std::ranges::stable_sort(unread, {}, tokens_left);
+    const auto go_on = unread | std::views::take(most_unread);
+    for (Text* const text : go_on) text->waits_to_be_read = false;
+  }
+  for (Text* const text : unread) {
+    if (!text->waits_to_be_read || text->paused) continue;
+    pause(*text);
+    text->was_unread = true;
   }
 }
 
+// Whether a text that is read could start with more of it.
+bool TextQueue::lacks_memory() const {
+  return std::ranges::any_of(waiting_, [](const auto& text) {
+    return text->found == Start::waits_for_memory && !is_behind(text->job) && !is_gone(text->job);
+  });
+}
+
 void TextQueue::start_waiting() {
-  if (waiting_.empty()) lacks_memory_ = false;
-  bool only_small = false, has_looked = false;
+  bool only_small = false;
   std::size_t looked_at = 0, without_memory = 0;
   const std::size_t compared = pool_.compared();
   const auto may_look = [&] { return looked_at < most_looked_at && pool_.compared() - compared < most_compared_; };
   for (std::size_t at = 0; at < waiting_.size() && may_look(); ++looked_at) {
     Text& waiting = *waiting_[at];
-    if (is_gone(waiting.job) || !has_place(waiting) || (only_small && !may_pass_all(waiting))) {
+    const bool is_pointless = is_gone(waiting.job) || (is_behind(waiting.job) && !hurries_);
+    if (is_pointless || !has_place(waiting) || (only_small && !may_pass_all(waiting))) {
       ++at;
       continue;
     }
     const Start result = look_at(waiting);
-    lacks_memory_ = (has_looked && lacks_memory_) || result == Start::waits_for_memory;
-    has_looked = true;
     if (result != Start::done) {
       if (in_order_) return;
       if (result == Start::waits_for_memory) {
@@ -144,7 +162,7 @@ void TextQueue::start_waiting() {
 void TextQueue::resume_if(const std::function<bool(const Text&)>& may_resume) {
   std::vector<Text*> paused;
   for (const auto& text : running_) {
-    if (text->paused && !text->unread) paused.push_back(text.get());
+    if (text->paused && !text->waits_to_be_read) paused.push_back(text.get());
   }
   std::ranges::stable_sort(paused, {}, &Text::since);
   for (Text* const text : paused) {
@@ -188,6 +206,7 @@ void TextQueue::give_place(Text& text) {
   scheduler_.add(*text.generation, text.request);
   text.paused = false;
   text.since = steps_;
+  if (std::exchange(text.was_unread, false) && text.job.on_read) text.job.on_read();
 }
 
 void TextQueue::pause(Text& text) {
@@ -285,7 +304,7 @@ void TextQueue::take_waiting(TextQueue& from) {
   waiting_.insert(waiting_.end(), std::make_move_iterator(from.waiting_.begin()),
                   std::make_move_iterator(from.waiting_.end()));
   from.waiting_.clear();
-  from.is_old_ = true;
+  from.hurries_ = true;
   turn_ = std::max(turn_, from.turn_);
   requests_ = std::max(requests_, from.requests_);
   has_small_ = has_small_ || from.has_small_;

@@ -40,12 +40,15 @@ struct TextJob {
   std::shared_ptr<const GenerationTask> task;
   // Once true, nobody waits for the text any more. Must outlive the job; null: never.
   const std::atomic<bool>* gone = nullptr;
-  // While true, what has come of the text is not read, and it pauses. Must outlive the job; null: never.
+  // While true, nobody reads what has come of the text: TextQueue says what that means. Must outlive the job; null:
+  // never.
   const std::atomic<bool>* behind = nullptr;
   // Gets each piece of text. The generation shows the scores of the tokens so far.
   std::function<void(std::string_view, const Generation&)> on_text{};
   // Called when the prompt has been computed.
   std::function<void()> on_first_token{};
+  // Called when the text goes on after it has waited to be read.
+  std::function<void()> on_read{};
   // Gets the end, once: the result, which is interrupted if nobody waits for it, or what Generation threw.
   std::function<void(Generated, std::exception_ptr)> on_end{};
   // Tokens of the prompt that are written at the end, once for each time: part of the work of on_end.
@@ -76,8 +79,9 @@ struct TextQueueLimits {
 // but its first leave a fourth of the memory. Once a text came that needs at most 1/32 of it, all that need more leave
 // 1/16 while others run: small texts pass those that wait for memory, as long as they take no more than that together.
 //
-// A text that is not read pauses once it has begun. But a few of them go on while others wait for memory, because only
-// their ends set theirs free, and once another queue took over, which is to be the only one soon.
+// A text that is not read waits to be: it does not start, or it pauses after its first token. But while others wait for
+// memory, or for the ends of texts (hurry), a few of those that wait to be read go on, as only a text's end sets its
+// memory free.
 class TextQueue {
  public:
   // `llm` must outlive this.
@@ -90,7 +94,7 @@ class TextQueue {
   std::size_t waiting() const { return waiting_.size(); }
   std::size_t running() const { return running_.size(); }
   std::size_t texts() const { return waiting_.size() + running_.size() + ended_.size(); }
-  // Whether compute() has something to do after start(): if not, and there are texts, none of them is read.
+  // Whether compute() has something to do after start(): if not, all texts wait to be read.
   bool can_compute() const { return scheduler_.texts() > 0; }
 
   // Adds the texts of a request.
@@ -111,7 +115,10 @@ class TextQueue {
   // What compute() ran last.
   const StepWork& work() const { return scheduler_.work(); }
 
-  // Takes over the texts that wait in another queue.
+  // Whether others wait for the ends of the texts here, from now on.
+  void hurry(bool hurries) { hurries_ = hurries; }
+
+  // Takes over the texts that wait in another queue, and waits for the ends of the others.
   void take_waiting(TextQueue& from);
 
   // Ends the texts that run or wait with an error.
@@ -138,13 +145,15 @@ class TextQueue {
     std::unique_ptr<Generation> generation{};
     bool has_begun = false;  // its first token is there
     bool paused = false;     // it has no place
-    bool unread = false;     // it gets none until it is read
+    bool waits_to_be_read = false;
+    bool was_unread = false;  // it paused for that
     std::exception_ptr error{};
     Start found = Start::done;  // why it did not start when it was last looked at
     std::size_t skips = 0;      // calls of start() that need not look at it again
   };
   void resume_if(const std::function<bool(const Text&)>& may_resume);
   void pause_unread();
+  bool lacks_memory() const;
   void start_waiting();
   std::map<std::size_t, std::size_t> places() const;  // that each request has
   bool has_place(const Text& waiting) const { return !scheduler_.full() || text_to_pause(waiting); }
@@ -174,8 +183,7 @@ class TextQueue {
   std::vector<std::unique_ptr<Text>> running_, ended_;
   std::vector<std::unique_ptr<Generation>> old_;  // of texts that ended: they may have much memory to free
   bool has_small_ = false;                        // since a small text came
-  bool lacks_memory_ = false;                     // one of the texts that were last looked at waits for it
-  bool is_old_ = false;                           // another queue took the texts that waited
+  bool hurries_ = false;
   std::size_t requests_ = 0;
   std::size_t steps_ = 0;
   std::size_t turn_ = 0;  // the latest of those that started

@@ -1,6 +1,8 @@
 #include "tools/http/connection.h"
 
 #include <fmt/format.h>
+#include <netinet/in.h>
+#include <netinet/tcp.h>
 #include <poll.h>
 #include <sys/socket.h>
 
@@ -267,6 +269,7 @@ void HttpConnection::send_pieces(const HttpAnswerBuffer::Taken& taken) {
     status_ = taken.status;
     closes_ = closes_ || shared_.stopping || is_ended_ || !is_http_1_1_;
     append(http_head({taken.status, taken.content_type, std::nullopt, is_http_1_1_, closes_}, own_fields_));
+    limit_unsent(true);
   }
   if (!taken.bytes.empty() && !is_head_) {
     append(is_http_1_1_ ? http_chunk(taken.bytes) : taken.bytes);
@@ -274,6 +277,7 @@ void HttpConnection::send_pieces(const HttpAnswerBuffer::Taken& taken) {
   }
   if (taken.phase != HttpAnswerBuffer::Phase::finished) return;
   if (is_http_1_1_ && !is_head_) append(last_http_chunk);
+  limit_unsent(false);
   is_answered_ = true;
 }
 
@@ -290,7 +294,7 @@ void HttpConnection::on_abandoned() {
 }
 
 void HttpConnection::append(std::string_view bytes) {
-  if (out_at_ == out_.size()) note_progress();
+  if (out_at_ == out_.size()) progress_ = Clock::now();
   // Half of it: each byte is moved once.
   if (out_at_ > std::max(largest_read_ahead, out_.size() / 2)) out_.erase(0, std::exchange(out_at_, 0));
   out_ += bytes;
@@ -303,13 +307,16 @@ void HttpConnection::count_memory() {
   shared_.answer_bytes += memory() - std::exchange(counted_answer_, memory());
 }
 
-void HttpConnection::note_progress() {
-  progress_ = Clock::now();
-  since_progress_ = 0;
+// While a stream is made, its connection does not hide from HttpAnswer::behind() how much is unread. What the system
+// can hold of an answer that is made is no longer the server's.
+void HttpConnection::limit_unsent(bool limits) {
+#ifdef TCP_NOTSENT_LOWAT
+  const int bytes = limits ? 16 << 10 : 0;  // 0: as much as the system has
+  ::setsockopt(socket_, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &bytes, sizeof(bytes));
+#endif
 }
 
 void HttpConnection::note_unread() {
-  if (answer_) answer_->set_behind(unread() > shared_.settings.behind / (answer_->behind() ? 2 : 1));
   if (unread() <= shared_.settings.unsent) {
     over_since_ = Time::max();
   } else if (over_since_ == Time::max()) {
@@ -321,14 +328,15 @@ void HttpConnection::flush() {
   while (!is(State::closed) && out_at_ < out_.size()) {
     const ssize_t count = ::send(socket_, out_.data() + out_at_, out_.size() - out_at_, MSG_DONTWAIT | MSG_NOSIGNAL);
     if (count < 0 && errno == EINTR) continue;
-    if (count < 0 && errno == EAGAIN) return wait_to_write();
+    if (count < 0 && errno == EAGAIN) break;
     if (count < 0) return drop("disconnected");
     out_at_ += static_cast<std::size_t>(count);
-    since_progress_ += static_cast<std::size_t>(count);
-    if (since_progress_ >= answer_step) note_progress();
+    progress_ = Clock::now();
     note_unread();
   }
   if (is(State::closed)) return;
+  if (answer_) answer_->set_behind(unread() > shared_.settings.behind / (answer_->behind() ? 2 : 1));
+  if (unread() > 0) return wait_to_write();
   out_.clear();
   out_.shrink_to_fit();
   out_at_ = 0;
@@ -413,16 +421,20 @@ void HttpConnection::check_time(Time now) {
     if (is(State::closed)) return;
     const HttpSettings& settings = shared_.settings;
     const bool is_made = is(State::answering) && !is_answered_;
-    const bool is_behind = is_made && now - over_since_ > settings.unsent_time;
-    const bool is_large = is_made && unread() > settings.answer_memory;
-    const bool is_stalled =
-        unread() > 0 && now - progress_ > (is_large ? settings.large_stall : settings.stall_timeout);
-    if (is_behind || is_stalled) return drop("too slow");
+    const bool is_over = is_made && now - over_since_ > settings.unsent_time;
+    if (is_over || (unread() > 0 && now - progress_ > longest_stall(is_made))) return drop("too slow");
     if (now > deadline_) return on_deadline();
     if (!is_full() || is_reading_) return;
     pollfd waiting{socket_, POLLRDHUP, 0};
     if (::poll(&waiting, 1, 0) == 1 && !answer_->gone()) set_gone();
   });
+}
+
+// A client that reads nothing of a stream which waits for it takes hardly more memory than one that is idle.
+std::chrono::milliseconds HttpConnection::longest_stall(bool is_made) const {
+  const HttpSettings& settings = shared_.settings;
+  if (is_made && unread() > settings.answer_memory) return settings.large_stall;
+  return is_made && unread() <= 2 * settings.behind ? settings.idle_timeout : settings.stall_timeout;
 }
 
 void HttpConnection::on_deadline() {

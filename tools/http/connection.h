@@ -58,7 +58,7 @@ class HttpConnection final : public HttpAnswered, public std::enable_shared_from
   // Whether so much is read ahead that the connection waits for its answer before it reads more.
   bool is_full() const;
   bool is_answering() const { return is(State::answering); }
-  // Bytes of answers that the client has not taken, the memory that they are in, and when it last took answer_step.
+  // Bytes of answers that the client has not taken, the memory that they are in, and when it last took some.
   std::size_t unread() const { return out_.size() - out_at_; }
   std::size_t memory() const { return out_.capacity(); }
   Time progress() const { return progress_; }
@@ -89,12 +89,13 @@ class HttpConnection final : public HttpAnswered, public std::enable_shared_from
   void on_abandoned();
   void append(std::string_view bytes);
   void count_memory();
-  void note_progress();
   void note_unread();
+  void limit_unsent(bool limits);
   void flush();
   void finish_answer();
   void begin_request();
   void fail(const HttpFailure& failure, HttpHeaders fields = {});
+  std::chrono::milliseconds longest_stall(bool is_made) const;
   void on_deadline();
   void set_gone();
   void linger();
@@ -109,7 +110,7 @@ class HttpConnection final : public HttpAnswered, public std::enable_shared_from
   const std::string client_;
   const bool checks_host_;
   State state_ = State::head;
-  Time deadline_, progress_;                                         // progress_: as progress()
+  Time deadline_, progress_;                                         // progress_: when output could last be sent
   Time over_since_ = Time::max();                                    // when unread() exceeded HttpSettings::unsent
   bool is_reading_ = false, is_writing_ = false, is_ended_ = false;  // is_ended_: the client sends nothing more
 
@@ -123,7 +124,6 @@ class HttpConnection final : public HttpAnswered, public std::enable_shared_from
 
   std::string out_;  // to be sent, from out_at_ on
   std::size_t out_at_ = 0;
-  std::size_t since_progress_ = 0;  // bytes that the client has taken
   std::size_t counted_answer_ = 0;  // memory() in HttpShared::answer_bytes
 
   std::shared_ptr<HttpAnswerBuffer> answer_;

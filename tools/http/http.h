@@ -49,8 +49,8 @@ class HttpAnswer {
   // answer is pointless. Valid as long as the answer.
   virtual const std::atomic<bool>& gone() const = 0;
 
-  // True while the client leaves so much of the answer unread (HttpSettings::behind) that more of it should wait until
-  // it has read half of that. Valid as long as the answer.
+  // True while so much of the answer is unread (HttpSettings::behind) that more of it should wait, until at most half
+  // of that is left. Valid as long as the answer.
   virtual const std::atomic<bool>& behind() const = 0;
 };
 

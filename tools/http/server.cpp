@@ -37,8 +37,7 @@ constexpr auto short_tick = 20ms;              // while a client that disconnect
 constexpr std::size_t refused_at_once = 64;    // connections over the limit that get the reason
 constexpr std::size_t spare_descriptors = 64;  // for everything else that the program opens
 constexpr int accepted_at_once = 64;
-constexpr int send_buffer = 128 << 10;   // bytes in the kernel for one client, which doubles them
-constexpr int unsent_buffer = 16 << 10;  // of them, those for which the client has no room yet
+constexpr int send_buffer = 128 << 10;  // bytes in the kernel for one client, which doubles them
 
 std::vector<HttpListener> listen_as(const HttpSettings& settings) {
   std::vector<HttpListener> listeners;
@@ -74,9 +73,6 @@ void set_options(int descriptor) {
   ::setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
   ::setsockopt(descriptor, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
   ::setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &send_buffer, sizeof(send_buffer));
-#ifdef TCP_NOTSENT_LOWAT
-  ::setsockopt(descriptor, IPPROTO_TCP, TCP_NOTSENT_LOWAT, &unsent_buffer, sizeof(unsent_buffer));
-#endif
 }
 
 // A signal that the program was started to ignore, as by nohup, stays ignored.

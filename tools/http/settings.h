@@ -17,9 +17,6 @@ namespace minimind {
 // Of a body, within each body_timeout.
 inline constexpr std::size_t body_step = std::size_t{16} << 10;
 
-// Of an answer, within each stall_timeout, or what is left of it.
-inline constexpr std::size_t answer_step = std::size_t{16} << 10;
-
 // Where an HTTP server listens, who may use it, and its limits.
 struct HttpSettings {
   std::string host = "127.0.0.1";  // empty: no port, only the socket
@@ -35,7 +32,8 @@ struct HttpSettings {
   HttpReaderLimits request;
   std::size_t body_memory = std::size_t{256} << 20;  // bytes of all bodies that are being received
   std::size_t connections = 4096;
-  // Bytes that a client has not read of an answer, from which on it is behind: HttpAnswer.
+  // Bytes of an answer that are not yet sent, because the client has not read those before them. Above, it is behind:
+  // HttpAnswer.
   std::size_t behind = std::size_t{32} << 10;
   // Bytes that a client has not read of an answer that is still being made, for longer than unsent_time.
   std::size_t unsent = std::size_t{512} << 10;
@@ -45,8 +43,8 @@ struct HttpSettings {
   std::size_t answer_memory = std::size_t{256} << 20;
   std::chrono::milliseconds head_timeout{10'000};   // from the first byte of a request, or the start of the connection
   std::chrono::milliseconds body_timeout{30'000};   // for each body_step
-  std::chrono::milliseconds idle_timeout{75'000};   // between requests
-  std::chrono::milliseconds stall_timeout{30'000};  // for each answer_step, while the client does not take it
+  std::chrono::milliseconds idle_timeout{75'000};   // between requests, and for a client that is hardly behind
+  std::chrono::milliseconds stall_timeout{30'000};  // while the client takes none of the answer
   std::chrono::milliseconds large_stall{1'000};     // the same of more than answer_memory, while it is still being made
   std::chrono::milliseconds drain{30'000};          // for running answers, once the server stops
 

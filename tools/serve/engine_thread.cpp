@@ -29,8 +29,8 @@ constexpr std::chrono::seconds quiet_time{1};
 // Steps with parts of long prompts take this much longer than others at most: Scheduler.
 constexpr double longest_step = 2;
 
-// Until the engine looks again whether texts that pause are read.
-constexpr std::chrono::milliseconds unread_time{5};
+// Until the engine looks again whether texts are read, or somebody waits for their ends.
+constexpr std::chrono::milliseconds unread_time{5}, hurry_time{100};
 
 // Seconds. A step that was held up does not stop the texts of its queue for longer.
 constexpr double longest_lead = 0.1;
@@ -38,7 +38,7 @@ constexpr double longest_lead = 0.1;
 // The times between the tokens of a text, which its functions note one at a time.
 class TokenGaps {
  public:
-  // The first token is there.
+  // A token is there, or the text goes on after it has waited to be read.
   void start() { last_ = Clock::now(); }
 
   // So many tokens are there.
@@ -163,6 +163,7 @@ void EngineThread::count_end_of(TextJob& job, const std::shared_ptr<RequestEnd>&
     const std::lock_guard lock(mutex_);
     counts_.first_token_seconds.add(std::chrono::duration<double>(Clock::now() - submitted).count());
   };
+  job.on_read = [gaps] { gaps->start(); };
   job.on_text = [gaps, on_text = std::move(job.on_text)](std::string_view piece, const Generation& generation) {
     gaps->note(generation.generated().size());
     if (on_text) on_text(piece, generation);
@@ -251,6 +252,11 @@ bool EngineThread::wait_until_idle(std::chrono::duration<double> longest) {
   return idle_.wait_for(lock, longest, [this] { return texts_ == 0; });
 }
 
+void EngineThread::hurry() {
+  const std::lock_guard lock(mutex_);
+  hurries_until_ = Clock::now() + hurry_time;
+}
+
 void EngineThread::run_between_steps(const Action& action) {
   std::unique_lock lock(mutex_);
   idle_.wait(lock, [this] { return !action_; });  // that of another thread
@@ -331,6 +337,7 @@ bool EngineThread::take_work() {
   }
   progress_ = Clock::now();
   note_arrivals();
+  queue_->hurry(draining_ || has_no_room() || progress_ < hurries_until_);
   for (std::vector<TextJob>& request : std::exchange(submitted_, {})) queue_->submit(std::move(request));
   return !stopping_;
 }
@@ -345,7 +352,10 @@ void EngineThread::note_arrivals() {
 // Returns false if there is nothing to compute.
 bool EngineThread::step() {
   const bool has_old = old_queue_ && old_queue_->can_compute(), has_new = queue_->can_compute();
-  if (!has_old && !has_new) return false;
+  if (!has_old && !has_new) {
+    queue_->report();  // frees what has ended
+    return false;
+  }
   const bool has_both = has_old && has_new, is_turn_of_old = has_old && (!has_both || lead_ > 0);
   const double seconds = step(is_turn_of_old ? *old_queue_ : *queue_);
   lead_ = has_both ? std::clamp(lead_ + (is_turn_of_old ? -seconds : seconds), -longest_lead, longest_lead) : 0;

@@ -94,6 +94,10 @@ class EngineThread {
   // Waits until there are no texts, at most so long. Returns true if there are none.
   bool wait_until_idle(std::chrono::duration<double> longest);
 
+  // Says that something waits for the ends of texts: for a tenth of a second all of them go on, also for clients that
+  // are behind, as they do while no other request has room, and when the engine drains.
+  void hurry();
+
   // Runs `action` on the engine's thread between two steps. Returns when it has run; passes on what it threw.
   using Action = std::function<void(ContextPool&)>;
   void run_between_steps(const Action& action);
@@ -163,6 +167,7 @@ class EngineThread {
   std::exception_ptr action_error_;
   std::size_t texts_ = 0, requests_ = 0;  // submitted and not ended
   bool draining_ = false, stopping_ = false;
+  Clock::time_point hurries_until_{};
   Clock::time_point progress_ =
       Clock::now();  // when work came to an engine that had none, and at each turn of its loop
   EngineCounts counts_;

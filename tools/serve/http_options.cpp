@@ -147,6 +147,7 @@ HttpSettings HttpArguments::settings() const {
   settings.request.body = body_mb * mb;
   settings.body_memory = std::max<std::size_t>(settings.body_memory, 4 * body_mb * mb);
   settings.unsent = unsent_kb * kb;
+  settings.behind = std::min(settings.behind, settings.unsent / 2);
   settings.connections = connections;
   settings.log_is_json = log_format == "json";
   settings.handle_signals = true;

@@ -347,6 +347,7 @@ void ModelShelf::make_room(std::size_t bytes, const std::atomic<bool>& gone) {
         throw RequestError("the model that /update_weights_from_disk changes leaves too little of --models-memory",
                            "model");
       }
+      for (const Loaded& model : loaded_) model.served->engine.hurry();
       idle_.wait_for(lock, gone_check);
       continue;
     }

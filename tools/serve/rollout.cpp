@@ -140,6 +140,7 @@ class Rollout {
       jobs.push_back({
           .task = std::make_shared<const TextTask>(std::move(task)),
           .gone = &rollout->answer_->gone(),
+          .behind = &rollout->answer_->behind(),
           .on_text = {},
           .on_end = [rollout, index](
                         Generated generated,

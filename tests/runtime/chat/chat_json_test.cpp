@@ -7,6 +7,7 @@
 
 #include "runtime/jinja/jinja.h"
 #include "weights/base/error.h"
+#include "weights/io/json_fields.h"
 
 namespace minimind {
 namespace {
@@ -44,6 +45,23 @@ TEST(ChatJson, IsWrittenAsPythonWritesIt) {
   EXPECT_EQ(json_indented(parse_chat_json(R"({"a":[1,{"b":null}],"c":[]})", "x")),
             "{\n  \"a\": [\n    1,\n    {\n      \"b\": null\n    }\n  ],\n  \"c\": []\n}");
   EXPECT_EQ(json_line(parse_chat_json(R"({"b": 1, "a": 2, "b": 3})", "x")), R"({"b": 3, "a": 2})");
+}
+
+TEST(ChatJson, WritesTextsAndIntegersAsTheLibraryDoes) {
+  std::vector<ChatJson> values{0, -1, INT64_MIN, INT64_MAX, UINT64_MAX, true, nullptr, "", "\u2028", "é你😀"};
+  for (int first = 0; first < 256; ++first) {
+    values.push_back(std::string(1, static_cast<char>(first)));
+    values.push_back(std::string("é") + static_cast<char>(first) + "x");
+    values.push_back(std::string("\xe4\xbd") + static_cast<char>(first));
+    values.push_back(std::string("\xed") + static_cast<char>(first) + "\x80");
+  }
+  for (const ChatJson& value : values) {
+    const std::string expected = dump_json(value, -1, InvalidUtf8::replace);
+    EXPECT_EQ(json_line(value), expected);
+    if (value.is_string()) {
+      EXPECT_EQ(json_line({{value.get<std::string>(), 1}}), "{" + expected + ": 1}");
+    }
+  }
 }
 
 }  // namespace

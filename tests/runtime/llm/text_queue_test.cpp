@@ -3,6 +3,7 @@
 #include <gtest/gtest.h>
 
 #include <algorithm>
+#include <array>
 #include <atomic>
 #include <cstdint>
 #include <exception>
@@ -159,22 +160,25 @@ TEST_F(TextQueueTest, APausedTextThatNobodyWaitsForEndsAtOnce) {
 }
 
 TEST_F(TextQueueTest, ATextThatIsNotReadPausesAfterItsFirstToken) {
-  std::atomic<bool> behind = true;
+  std::atomic<bool> behind = false;
   TextQueue queue(llm_, limits(1, 100));
-  bool has_begun = false;
   TextJob unread = job(0, 12);
   unread.behind = &behind;
-  unread.on_first_token = [&] { has_begun = true; };
+  unread.on_first_token = [&] { behind = true; };
+  int goes_on = 0;
+  unread.on_read = [&] { ++goes_on; };
   queue.submit(one(std::move(unread)));
   queue.submit(one(job(1, 40)));
   while (ends_.empty()) queue.step();
-  EXPECT_TRUE(has_begun);
+  EXPECT_TRUE(behind);
   EXPECT_EQ(numbers(), std::vector<std::size_t>{1}) << "although there is only one place";
   queue.step();
   EXPECT_FALSE(queue.can_compute());
   EXPECT_EQ(queue.running(), 1u);
+  EXPECT_EQ(goes_on, 0);
   behind = false;
   run(queue);
+  EXPECT_EQ(goes_on, 1);
   ASSERT_EQ(numbers(), (std::vector<std::size_t>{1, 0}));
   const std::vector<std::int32_t> paused = ends_[1].generated.tokens;
   TextQueue alone(llm_, limits(1, 100));
@@ -184,34 +188,79 @@ TEST_F(TextQueueTest, ATextThatIsNotReadPausesAfterItsFirstToken) {
 }
 
 TEST_F(TextQueueTest, AFewTextsThatAreNotReadGoOnWhileAnotherWaitsForMemory) {
-  std::atomic<bool> behind = true;
-  TextQueueLimits limits = this->limits(7, 6);
-  limits.kv_memory = 6 * bytes_of(6);
+  std::array<std::atomic<bool>, 2> clients{};  // whether they are behind
+  TextQueueLimits limits = this->limits(10, 6);
+  limits.step_tokens = 32;  // all begin in a step
+  limits.kv_memory = 10 * bytes_of(20) + bytes_of(30);
   TextQueue queue(llm_, limits);
-  for (std::size_t i = 0; i < 6; ++i) {
-    TextJob unread = job(i, 6);
-    unread.behind = &behind;
-    queue.submit(one(std::move(unread)));
-  }
-  for (int i = 0; i < 30; ++i) queue.step();
-  EXPECT_EQ(queue.running(), 6u);
-  EXPECT_TRUE(ends_.empty());
-  queue.submit(one(job(6, 6)));
-  for (int i = 0; i < 30; ++i) queue.step();
-  EXPECT_EQ(numbers(), (std::vector<std::size_t>{0, 1, 2, 3, 6}));
-  EXPECT_EQ(queue.running(), 2u) << "as nothing waits any more";
-  behind = false;
+  const auto fall_behind = [&](std::atomic<bool>& behind, std::size_t first, std::size_t count) {
+    for (std::size_t i = first; i < first + count; ++i) {
+      TextJob unread = job(i, i == 0 ? 30 : 20);
+      unread.behind = &behind;
+      queue.submit(one(std::move(unread)));
+    }
+    queue.step();
+    behind = true;
+    queue.step();
+  };
+  fall_behind(clients[0], 0, 6);
+  fall_behind(clients[1], 6, 5);
+  EXPECT_EQ(queue.running(), 11u);
+  EXPECT_FALSE(queue.can_compute());
+  queue.submit(one(job(11, 20)));
+  for (int i = 0; i < 60; ++i) queue.step();
+  EXPECT_EQ(numbers(), (std::vector<std::size_t>{1, 2, 3, 4, 5, 6, 7, 8, 11})) << "those that end soonest";
+  EXPECT_EQ(queue.running(), 3u) << "as nothing waits any more";
+  clients[0] = clients[1] = false;
   run(queue);
-  EXPECT_EQ(ends_.size(), 7u);
+  EXPECT_EQ(ends_.size(), 12u);
+}
+
+TEST_F(TextQueueTest, TextsOfAClientThatIsBehindDoNotStart) {
+  std::atomic<bool> behind = false;
+  TextQueueLimits limits = this->limits(2, 6);
+  limits.kv_memory = 4 * bytes_of(6);
+  TextQueue queue(llm_, limits);
+  std::vector<TextJob> unread = jobs(0, 8, 6);
+  for (TextJob& job : unread) job.behind = &behind;
+  queue.submit(std::move(unread));
+  queue.step();
+  behind = true;
+  for (int i = 0; i < 30; ++i) queue.step();
+  EXPECT_TRUE(ends_.empty());
+  EXPECT_EQ(queue.running(), 2u);
+  EXPECT_FALSE(queue.can_compute()) << "it does not wait for memory by itself";
+  queue.hurry(true);
+  run(queue);
+  EXPECT_EQ(ends_.size(), 8u);
+}
+
+TEST_F(TextQueueTest, ATextThatWaitsToBeReadEndsAtOnceWhenItsClientIsGone) {
+  std::atomic<bool> behind = false, gone = false;
+  TextQueue queue(llm_, limits(2, 20));
+  TextJob unread = job(0, 10);
+  unread.behind = &behind;
+  unread.gone = &gone;
+  queue.submit(one(std::move(unread)));
+  queue.step();
+  behind = true;
+  queue.step();
+  EXPECT_FALSE(queue.can_compute());
+  gone = true;
+  queue.step();
+  ASSERT_EQ(numbers(), std::vector<std::size_t>{0});
+  EXPECT_EQ(ends_[0].generated.finish_reason, FinishReason::interrupted);
 }
 
 // New weights wait for the ends of texts that have the old ones.
 TEST_F(TextQueueTest, TextsThatAreNotReadEndWhenAnotherQueueHasTakenOver) {
-  std::atomic<bool> behind = true;
+  std::atomic<bool> behind = false;
   TextQueue old_queue(llm_, limits(7, 100)), new_queue(llm_, limits(7, 100));
   std::vector<TextJob> unread = jobs(0, 6, 6);
   for (TextJob& job : unread) job.behind = &behind;
   old_queue.submit(std::move(unread));
+  old_queue.step();
+  behind = true;
   for (int i = 0; i < 30; ++i) old_queue.step();
   EXPECT_TRUE(ends_.empty());
   new_queue.take_waiting(old_queue);

@@ -1503,8 +1503,10 @@ TEST_F(ApiTest, ATextWaitsForAClientThatIsBehind) {
        {std::pair<std::string, Json>{"/v1/chat/completions", chat},
         {"/v1/completions", {{"prompt", "江"}, {"stream", true}, {"max_tokens", 400}, {"ignore_eos", true}}},
         {"/v1/responses", {{"input", "江"}, {"stream", true}, {"max_output_tokens", 400}, {"ignore_eos", true}}},
-        {"/generate_stream",
-         {{"inputs", "江"}, {"parameters", {{"max_new_tokens", 400}, {"ignore_eos_token", true}}}}}}) {
+        {"/generate_stream", {{"inputs", "江"}, {"parameters", {{"max_new_tokens", 400}, {"ignore_eos_token", true}}}}},
+        {"/generate",
+         {{"text", "江"}, {"stream", true}, {"sampling_params", {{"max_new_tokens", 400}, {"ignore_eos", true}}}}},
+        {"/api/generate", {{"model", "minimind"}, {"prompt", "江"}, {"options", {{"num_predict", 400}}}}}}) {
     const auto answer = std::make_shared<FakeAnswer>();
     answer->fall_behind_at(10);
     post(path, body.dump(), answer);
@@ -3484,6 +3486,21 @@ TEST(ModelShelfTest, LoadsTheModelsOfAFolderAsTheyAreAskedFor) {
   const auto answer = complete_with(api, {{"model", "a"}, {"max_tokens", 3}});
   ASSERT_TRUE(answer->wait());
   EXPECT_EQ(answer->json()["model"], "a") << answer->body();
+}
+
+TEST(ModelShelfTest, AStreamThatIsNotReadKeepsNoOtherModelOut) {
+  const TemporaryFolder folder;
+  ModelShelf models(settings_of(folder, {"a.pth", "b.pth"}, one_demo));
+  Api api(models, options());
+  const auto unread = std::make_shared<FakeAnswer>();
+  unread->fall_behind_at(5);
+  post_to(api, "/v1/completions",
+          R"({"model": "a", "prompt": "江", "max_tokens": 400, "stream": true, "ignore_eos": true})", unread);
+  ASSERT_TRUE(unread->wait_for_pieces(5));
+  const auto other = complete_with(api, {{"model", "b"}, {"max_tokens", 3}});
+  ASSERT_TRUE(other->wait());
+  EXPECT_EQ(other->status(), 200) << other->body();
+  EXPECT_TRUE(unread->wait());
 }
 
 // Clients' parsers fail without any of the strings.

@@ -171,6 +171,40 @@ TEST_F(EngineThreadTest, SleepsWhileNoTextIsRead) {
   EXPECT_EQ(ends[1].generated.tokens.size(), 200u);
 }
 
+TEST_F(EngineThreadTest, TextsThatAreNotReadGoOnWhileNoOtherRequestHasRoom) {
+  EngineThread& engine = start({.parallel = 1, .kv_memory = 3 * bytes_of(100), .queue = 2});
+  std::atomic<bool> behind{true};
+  for (std::size_t i = 0; i < 3; ++i) {
+    auto unread = job(i, 100);
+    unread.behind = &behind;
+    engine.submit(one(std::move(unread)));
+  }
+  ASSERT_EQ(events_.wait(1, 20s).size(), 1u);
+  for (int i = 0; i < 1000 && engine.is_full(); ++i) std::this_thread::sleep_for(1ms);  // it is told before it counts
+  EXPECT_FALSE(engine.is_full());
+  while (events_.now().size() < 3) {
+    engine.hurry();
+    std::this_thread::sleep_for(1ms);
+  }
+}
+
+// A client that waits is not a model that is slow.
+TEST_F(EngineThreadTest, ThePauseOfATextThatIsNotReadIsNoGapBetweenTokens) {
+  EngineThread& engine = start({.parallel = 1, .kv_memory = bytes_of(100), .queue = 2});
+  std::atomic<bool> behind{false};
+  std::atomic<int> pieces{0};
+  auto unread = job(0, 100, [&] {
+    if (++pieces == 20) behind = true;
+  });
+  unread.behind = &behind;
+  engine.submit(one(std::move(unread)));
+  std::this_thread::sleep_for(1s);
+  EXPECT_LT(pieces, 30);
+  behind = false;
+  ASSERT_EQ(events_.wait(1).size(), 1u);
+  EXPECT_LT(engine.counts().token_gap_seconds.sum(), 0.9);
+}
+
 // The text that waits for the place would otherwise notice only when it has it.
 TEST_F(EngineThreadTest, EndsAWaitingTextWhoseClientIsGoneWhileAnotherRuns) {
   EngineThread& engine = start({.parallel = 1, .kv_memory = bytes_of(1000), .queue = 4});

@@ -222,7 +222,6 @@ const std::map<std::string, std::size_t>& values() {
       {"MB of bodies", http.body_memory >> 20},
       {"KB of a body", body_step >> 10},
       {"seconds for a body", in_seconds(http.body_timeout)},
-      {"KB of an answer", answer_step >> 10},
       {"seconds for an answer", in_seconds(http.stall_timeout)},
       {"KB behind", http.behind >> 10},
       {"seconds for a large answer", in_seconds(http.large_stall)},
