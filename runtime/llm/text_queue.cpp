@@ -88,7 +88,7 @@ void TextQueue::end_gone() {
 
 void TextQueue::start() {
   pause_unread();
-  resume_if([this](const Text&) { return !scheduler_.full(); });
+  resume_if([this](const Text& text) { return !scheduler_.full() && !is_behind(text.job); });
   start_waiting();
   pause_unread();  // memory may be lacking by now
   resume_if([this](const Text& text) { return has_place(text); });
@@ -99,7 +99,9 @@ void TextQueue::pause_unread() {
   std::vector<Text*> unread;
   for (const auto& text : running_) {
     text->waits_to_be_read = text->has_begun && is_behind(text->job);
-    if (text->waits_to_be_read) unread.push_back(text.get());
+    if (!text->waits_to_be_read) continue;
+    text->was_unread = true;
+    unread.push_back(text.get());
   }
   if (unread.empty()) return;
   if (hurries_ || lacks_memory()) {
@@ -109,9 +111,7 @@ void TextQueue::pause_unread() {
     for (Text* const text : go_on) text->waits_to_be_read = false;
   }
   for (Text* const text : unread) {
-    if (!text->waits_to_be_read || text->paused) continue;
-    pause(*text);
-    text->was_unread = true;
+    if (text->waits_to_be_read && !text->paused) pause(*text);
   }
 }
 
@@ -124,13 +124,19 @@ bool TextQueue::lacks_memory() const {
 
 void TextQueue::start_waiting() {
   bool only_small = false;
+  const auto is_unread = [](const auto& text) { return is_behind(text->job); };
+  std::size_t unread = hurries_ ? static_cast<std::size_t>(std::ranges::count_if(running_, is_unread)) : most_unread;
   std::size_t looked_at = 0, without_memory = 0;
   const std::size_t compared = pool_.compared();
   const auto may_look = [&] { return looked_at < most_looked_at && pool_.compared() - compared < most_compared_; };
-  for (std::size_t at = 0; at < waiting_.size() && may_look(); ++looked_at) {
+  for (std::size_t at = 0; at < waiting_.size() && may_look();) {
     Text& waiting = *waiting_[at];
-    const bool is_pointless = is_gone(waiting.job) || (is_behind(waiting.job) && !hurries_);
-    if (is_pointless || !has_place(waiting) || (only_small && !may_pass_all(waiting))) {
+    if (is_gone(waiting.job) || (is_behind(waiting.job) && unread >= most_unread)) {
+      ++at;
+      continue;
+    }
+    ++looked_at;
+    if (!has_place(waiting) || (only_small && !may_pass_all(waiting))) {
       ++at;
       continue;
     }
@@ -146,6 +152,7 @@ void TextQueue::start_waiting() {
       ++at;
       continue;
     }
+    if (is_behind(waiting.job)) ++unread;
     std::unique_ptr<Text> text = std::move(waiting_[at]);
     waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(at));
     for (std::size_t i = 0; i < at; ++i) ++waiting_[i]->passed;
@@ -300,7 +307,10 @@ void TextQueue::report() {
 }
 
 void TextQueue::take_waiting(TextQueue& from) {
-  for (const auto& text : from.waiting_) text->skips = 0;  // what they were compared with, and waited for, is not here
+  for (const auto& text : from.waiting_) {  // what they were compared with, and waited for, is not here
+    text->skips = 0;
+    text->found = Start::done;
+  }
   waiting_.insert(waiting_.end(), std::make_move_iterator(from.waiting_.begin()),
                   std::make_move_iterator(from.waiting_.end()));
   from.waiting_.clear();

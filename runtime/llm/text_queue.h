@@ -146,7 +146,7 @@ class TextQueue {
     bool has_begun = false;  // its first token is there
     bool paused = false;     // it has no place
     bool waits_to_be_read = false;
-    bool was_unread = false;  // it paused for that
+    bool was_unread = false;  // since it last had a place
     std::exception_ptr error{};
     Start found = Start::done;  // why it did not start when it was last looked at
     std::size_t skips = 0;      // calls of start() that need not look at it again

@@ -288,13 +288,15 @@ void HttpConnection::on_abandoned() {
   // In HTTP/1.1 the missing last chunk shows it to the client; in HTTP/1.0 only a reset does.
   if (!is_http_1_1_) return drop("incomplete");
   log("incomplete");
+  limit_unsent(false);
   state_ = State::closing;
   deadline_ = Time::max();
   flush();
 }
 
 void HttpConnection::append(std::string_view bytes) {
-  if (out_at_ == out_.size()) progress_ = Clock::now();
+  grown_ = Clock::now();
+  if (out_at_ == out_.size()) progress_ = grown_;
   // Half of it: each byte is moved once.
   if (out_at_ > std::max(largest_read_ahead, out_.size() / 2)) out_.erase(0, std::exchange(out_at_, 0));
   out_ += bytes;
@@ -421,7 +423,8 @@ void HttpConnection::check_time(Time now) {
     if (is(State::closed)) return;
     const HttpSettings& settings = shared_.settings;
     const bool is_made = is(State::answering) && !is_answered_;
-    const bool is_over = is_made && now - over_since_ > settings.unsent_time;
+    // A stream that waits for its client does not grow.
+    const bool is_over = is_made && grown_ - over_since_ > settings.unsent_time;
     if (is_over || (unread() > 0 && now - progress_ > longest_stall(is_made))) return drop("too slow");
     if (now > deadline_) return on_deadline();
     if (!is_full() || is_reading_) return;
@@ -434,7 +437,8 @@ void HttpConnection::check_time(Time now) {
 std::chrono::milliseconds HttpConnection::longest_stall(bool is_made) const {
   const HttpSettings& settings = shared_.settings;
   if (is_made && unread() > settings.answer_memory) return settings.large_stall;
-  return is_made && unread() <= 2 * settings.behind ? settings.idle_timeout : settings.stall_timeout;
+  const bool is_little = is_made && unread() <= 2 * settings.behind;
+  return is_little ? std::max(settings.idle_timeout, settings.stall_timeout) : settings.stall_timeout;
 }
 
 void HttpConnection::on_deadline() {

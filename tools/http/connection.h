@@ -112,6 +112,7 @@ class HttpConnection final : public HttpAnswered, public std::enable_shared_from
   State state_ = State::head;
   Time deadline_, progress_;                                         // progress_: when output could last be sent
   Time over_since_ = Time::max();                                    // when unread() exceeded HttpSettings::unsent
+  Time grown_;                                                       // when output was last added
   bool is_reading_ = false, is_writing_ = false, is_ended_ = false;  // is_ended_: the client sends nothing more
 
   std::string in_;  // received and not yet consumed, from in_at_ on

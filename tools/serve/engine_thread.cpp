@@ -337,7 +337,7 @@ bool EngineThread::take_work() {
   }
   progress_ = Clock::now();
   note_arrivals();
-  queue_->hurry(draining_ || has_no_room() || progress_ < hurries_until_);
+  queue_->hurry(draining_ || has_no_room() || texts_ > most_texts / 2 || progress_ < hurries_until_);
   for (std::vector<TextJob>& request : std::exchange(submitted_, {})) queue_->submit(std::move(request));
   return !stopping_;
 }

@@ -94,8 +94,8 @@ class EngineThread {
   // Waits until there are no texts, at most so long. Returns true if there are none.
   bool wait_until_idle(std::chrono::duration<double> longest);
 
-  // Says that something waits for the ends of texts: for a tenth of a second all of them go on, also for clients that
-  // are behind, as they do while no other request has room, and when the engine drains.
+  // Says that something waits for the ends of texts: for a tenth of a second the queue hurries, as it does while
+  // another request has no room, and when the engine drains.
   void hurry();
 
   // Runs `action` on the engine's thread between two steps. Returns when it has run; passes on what it threw.

@@ -235,6 +235,21 @@ TEST_F(TextQueueTest, TextsOfAClientThatIsBehindDoNotStart) {
   EXPECT_EQ(ends_.size(), 8u);
 }
 
+// More of them than texts that are looked at in a step.
+TEST_F(TextQueueTest, TextsOfAClientThatIsBehindAreNotInTheWayOfOthers) {
+  std::atomic<bool> behind = false;
+  TextQueue queue(llm_, limits(2, 100));
+  std::vector<TextJob> unread = jobs(0, 100, 2);
+  for (TextJob& job : unread) job.behind = &behind;
+  queue.submit(std::move(unread));
+  queue.step();
+  behind = true;
+  queue.submit(jobs(100, 100, 1));
+  for (int i = 0; i < 300; ++i) queue.step();
+  EXPECT_EQ(ends_.size(), 100u);
+  EXPECT_EQ(std::ranges::count_if(ends_, [](const End& end) { return end.number < 100; }), 0);
+}
+
 TEST_F(TextQueueTest, ATextThatWaitsToBeReadEndsAtOnceWhenItsClientIsGone) {
   std::atomic<bool> behind = false, gone = false;
   TextQueue queue(llm_, limits(2, 20));

@@ -224,6 +224,7 @@ const std::map<std::string, std::size_t>& values() {
       {"seconds for a body", in_seconds(http.body_timeout)},
       {"seconds for an answer", in_seconds(http.stall_timeout)},
       {"KB behind", http.behind >> 10},
+      {"KB hardly behind", 2 * http.behind >> 10},
       {"seconds for a large answer", in_seconds(http.large_stall)},
       {"MB of answers", http.answer_memory >> 20},
       {"stop strings", BodyFields::most_short_texts},
