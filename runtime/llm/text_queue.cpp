@@ -122,16 +122,23 @@ bool TextQueue::lacks_memory() const {
   });
 }
 
+// How many texts of clients that are behind.
+std::size_t TextQueue::unread_that_may_start() const {
+  if (!hurries_) return 0;
+  const auto running = std::ranges::count_if(running_, [](const auto& text) { return is_behind(text->job); });
+  return most_unread - std::min(most_unread, static_cast<std::size_t>(running));
+}
+
 void TextQueue::start_waiting() {
   bool only_small = false;
-  const auto is_unread = [](const auto& text) { return is_behind(text->job); };
-  std::size_t unread = hurries_ ? static_cast<std::size_t>(std::ranges::count_if(running_, is_unread)) : most_unread;
+  std::size_t unread_to_start = unread_that_may_start();
   std::size_t looked_at = 0, without_memory = 0;
   const std::size_t compared = pool_.compared();
   const auto may_look = [&] { return looked_at < most_looked_at && pool_.compared() - compared < most_compared_; };
   for (std::size_t at = 0; at < waiting_.size() && may_look();) {
     Text& waiting = *waiting_[at];
-    if (is_gone(waiting.job) || (is_behind(waiting.job) && unread >= most_unread)) {
+    const bool is_unread = is_behind(waiting.job);
+    if (is_gone(waiting.job) || (is_unread && unread_to_start == 0)) {
       ++at;
       continue;
     }
@@ -152,7 +159,7 @@ void TextQueue::start_waiting() {
       ++at;
       continue;
     }
-    if (is_behind(waiting.job)) ++unread;
+    if (is_unread) --unread_to_start;
     std::unique_ptr<Text> text = std::move(waiting_[at]);
     waiting_.erase(waiting_.begin() + static_cast<std::ptrdiff_t>(at));
     for (std::size_t i = 0; i < at; ++i) ++waiting_[i]->passed;

@@ -146,7 +146,7 @@ class TextQueue {
     bool has_begun = false;  // its first token is there
     bool paused = false;     // it has no place
     bool waits_to_be_read = false;
-    bool was_unread = false;  // since it last had a place
+    bool was_unread = false;  // since it last got a place
     std::exception_ptr error{};
     Start found = Start::done;  // why it did not start when it was last looked at
     std::size_t skips = 0;      // calls of start() that need not look at it again
@@ -154,6 +154,7 @@ class TextQueue {
   void resume_if(const std::function<bool(const Text&)>& may_resume);
   void pause_unread();
   bool lacks_memory() const;
+  std::size_t unread_that_may_start() const;
   void start_waiting();
   std::map<std::size_t, std::size_t> places() const;  // that each request has
   bool has_place(const Text& waiting) const { return !scheduler_.full() || text_to_pause(waiting); }
