@@ -1112,9 +1112,9 @@ TEST_F(ApiTest, AResponseRepeatsItsSettingsInTheirOrderAndForm) {
   }
 }
 
-// Other texts wait for that thread. It would write the settings four times.
+// Other texts wait for that thread, which would write the settings four times: numbers that take long to write.
 TEST_F(ApiTest, TheEngineWritesNoSettingsOfAResponse) {
-  const Json tool{{"type", "function"}, {"name", "f"}, {"parameters", {{"x", std::vector<int>(300'000)}}}};
+  const Json tool{{"type", "function"}, {"name", "f"}, {"parameters", {{"x", std::vector<double>(300'000, 0.1)}}}};
   const Json body{
       {"input", "a"}, {"stream", true}, {"max_output_tokens", 1}, {"tool_choice", "none"}, {"tools", {tool}}};
   double seconds = 0;
@@ -1124,7 +1124,7 @@ TEST_F(ApiTest, TheEngineWritesNoSettingsOfAResponse) {
   };
   const double before = engine_seconds();
   EXPECT_EQ(typed_events(post_and_wait("/v1/responses", body)->body()).back()["response"]["tools"], body["tools"]);
-  EXPECT_LT(engine_seconds() - before, seconds_of([&] { json_line(body); }));
+  EXPECT_LT(engine_seconds() - before, 2 * seconds_of([&] { json_line(body); }));  // copies of the text take time, too
 }
 
 TEST_F(ApiTest, AResponseHasThoughtsInTheirOwnItem) {
