@@ -52,7 +52,7 @@ ToolCall read_call(const ChatJson& value, const std::string& where) {
 
 // A message or a part of it may be marked for a cache as in Anthropic's API, a part as in OpenAI's.
 void check_marks(const ChatFields& fields) {
-  for (const char* const name : {"cache_control", "prompt_cache_breakpoint"}) {
+  for (const char* const name : cache_marks) {
     const ChatJson* const mark = fields.find(name);
     if (mark && !mark->is_object()) fields.fail(name, "an object");
   }

@@ -14,6 +14,9 @@ namespace minimind {
 // Each takes some KB of memory, whatever its text.
 inline constexpr std::size_t max_messages = 65'536;
 
+// Fields of messages and of their texts that mark them for a cache, without effect.
+inline constexpr auto cache_marks = {"cache_control", "prompt_cache_breakpoint"};
+
 // A conversation in a JSON file.
 struct SavedConversation {
   std::vector<Message> messages;

@@ -118,9 +118,6 @@ inline constexpr auto hint_fields = {"verbosity",
                                      "prompt_cache_options",
                                      "response_fields"};
 
-// Fields of messages and of their texts that mark them for a cache: hints, too.
-inline constexpr auto cache_marks = {"cache_control", "prompt_cache_breakpoint"};
-
 // These read fields of any API into a request, and throw RequestError.
 //
 // Reads ignore_eos, stop_token_ids and the least number of tokens, after max_tokens was read.

@@ -6,6 +6,7 @@
 #include <initializer_list>
 #include <string_view>
 
+#include "runtime/chat/message_json.h"
 #include "tools/openai/body_fields.h"
 #include "tools/openai/constraint_fields.h"
 #include "weights/base/text.h"
