@@ -35,7 +35,7 @@ struct HttpSettings {
   // Bytes of an answer that are not yet sent, because the client has not read those before them. Above, it is behind:
   // HttpAnswer.
   std::size_t behind = std::size_t{32} << 10;
-  // Bytes that a client has not read of an answer that is still being made, for longer than unsent_time.
+  // Bytes that a client has not read of an answer that is still being made, and grows, for longer than unsent_time.
   std::size_t unsent = std::size_t{512} << 10;
   std::chrono::milliseconds unsent_time{10'000};
   // Bytes of memory for what clients have not read of all answers except the largest. Above, the client that has taken

@@ -300,7 +300,8 @@ EngineCounts EngineThread::counts() const {
 
 void EngineThread::run() {
   spread_team(model_.llm().threads);
-  while (take_work()) {
+  bool can_compute = true;
+  while (take_work(can_compute)) {
     queue_->end_gone();
     replace_next();
     run_action();
@@ -313,7 +314,7 @@ void EngineThread::run() {
       old_queue_->end_gone();
       old_queue_->start();  // texts that have paused
     }
-    can_compute_ = step();
+    can_compute = step();
     if (old_queue_ && old_queue_->texts() == 0) old_queue_.reset();
   }
   if (old_queue_) old_queue_->end_running(shutting_down());
@@ -326,13 +327,14 @@ void EngineThread::run() {
   idle_.notify_all();
 }
 
-// Sleeps until there is something to do. Returns false if the engine stops.
-bool EngineThread::take_work() {
+// Sleeps until there is something to do, or for a moment if the last step could compute nothing, as all texts wait to
+// be read. Returns false if the engine stops.
+bool EngineThread::take_work(bool can_compute) {
   std::unique_lock lock(mutex_);
   const auto has_news = [this] { return stopping_ || action_ || !replacements_.empty() || !submitted_.empty(); };
   if (queue_->texts() == 0 && !old_queue_) {
     wake_.wait(lock, has_news);
-  } else if (!can_compute_) {
+  } else if (!can_compute) {
     wake_.wait_for(lock, unread_time, has_news);
   }
   progress_ = Clock::now();

@@ -129,7 +129,7 @@ class EngineThread {
   void end_elsewhere(std::function<void()> end, const std::shared_ptr<const RequestEnd>& request);
   void end_text(OnEnd on_end, Generated generated, const std::exception_ptr& error, RequestEnd& request);
   void run();
-  bool take_work();
+  bool take_work(bool can_compute);
   void note_arrivals();
   bool step();
   double step(TextQueue& queue);
@@ -149,8 +149,7 @@ class EngineThread {
   // Of the engine's thread.
   std::unique_ptr<TextQueue> queue_;
   std::unique_ptr<TextQueue> old_queue_;  // of texts with weights that were replaced
-  double lead_ = 0;          // seconds that queue_ has computed for longer than old_queue_, while both have texts
-  bool can_compute_ = true;  // in the last step; if not, all texts pause until they are read
+  double lead_ = 0;  // seconds that queue_ has computed for longer than old_queue_, while both have texts
   PromptLimit prompt_limit_;
   std::array<Clock::time_point, 2> arrivals_{};  // of the last two requests
   bool others_come_ = false;                     // beside the latest of them
