@@ -85,10 +85,14 @@ class TextQueueTest : public testing::Test {
     return numbers();
   }
 
-  // A request of `count` such texts.
-  std::vector<TextJob> jobs(std::size_t first, std::size_t count, std::size_t max_tokens) {
+  // A request of `count` such texts, of a client that may be behind.
+  std::vector<TextJob> jobs(std::size_t first, std::size_t count, std::size_t max_tokens,
+                            const std::atomic<bool>* behind = nullptr) {
     std::vector<TextJob> jobs;
-    for (std::size_t i = 0; i < count; ++i) jobs.push_back(job(first + i, max_tokens));
+    for (std::size_t i = 0; i < count; ++i) {
+      jobs.push_back(job(first + i, max_tokens));
+      jobs.back().behind = behind;
+    }
     return jobs;
   }
 
@@ -221,9 +225,7 @@ TEST_F(TextQueueTest, TextsOfAClientThatIsBehindDoNotStart) {
   TextQueueLimits limits = this->limits(2, 6);
   limits.kv_memory = 4 * bytes_of(6);
   TextQueue queue(llm_, limits);
-  std::vector<TextJob> unread = jobs(0, 8, 6);
-  for (TextJob& job : unread) job.behind = &behind;
-  queue.submit(std::move(unread));
+  queue.submit(jobs(0, 8, 6, &behind));
   queue.step();
   behind = true;
   for (int i = 0; i < 30; ++i) queue.step();
@@ -239,9 +241,7 @@ TEST_F(TextQueueTest, TextsOfAClientThatIsBehindDoNotStart) {
 TEST_F(TextQueueTest, TextsOfAClientThatIsBehindAreNotInTheWayOfOthers) {
   std::atomic<bool> behind = false;
   TextQueue queue(llm_, limits(2, 100));
-  std::vector<TextJob> unread = jobs(0, 100, 2);
-  for (TextJob& job : unread) job.behind = &behind;
-  queue.submit(std::move(unread));
+  queue.submit(jobs(0, 100, 2, &behind));
   queue.step();
   behind = true;
   queue.submit(jobs(100, 100, 1));
@@ -271,9 +271,7 @@ TEST_F(TextQueueTest, ATextThatWaitsToBeReadEndsAtOnceWhenItsClientIsGone) {
 TEST_F(TextQueueTest, TextsThatAreNotReadEndWhenAnotherQueueHasTakenOver) {
   std::atomic<bool> behind = false;
   TextQueue old_queue(llm_, limits(7, 100)), new_queue(llm_, limits(7, 100));
-  std::vector<TextJob> unread = jobs(0, 6, 6);
-  for (TextJob& job : unread) job.behind = &behind;
-  old_queue.submit(std::move(unread));
+  old_queue.submit(jobs(0, 6, 6, &behind));
   old_queue.step();
   behind = true;
   for (int i = 0; i < 30; ++i) old_queue.step();

@@ -126,9 +126,19 @@ class EngineThreadTest : public testing::Test {
     return job;
   }
 
+  // Text 0, whose client is behind from its twentieth piece on.
+  TextJob unread_job(std::size_t max_tokens) {
+    TextJob unread = job(0, max_tokens, [this] {
+      if (++pieces_ == 20) behind_ = true;
+    });
+    unread.behind = &behind_;
+    return unread;
+  }
+
   StepTurns turns_;
   Events events_;
-  std::atomic<bool> gone_{false};
+  std::atomic<bool> gone_{false}, behind_{false};
+  std::atomic<int> pieces_{0};
   std::optional<EngineThread> engine_;  // ends before what its texts use
 };
 
@@ -148,24 +158,18 @@ TEST_F(EngineThreadTest, EndsARunningTextWhoseClientIsGone) {
 // It looks 200 times a second whether they are read.
 TEST_F(EngineThreadTest, SleepsWhileNoTextIsRead) {
   EngineThread& engine = start({.parallel = 2, .kv_memory = 2 * bytes_of(200), .queue = 4});
-  std::atomic<bool> behind{false};
-  std::atomic<int> pieces{0};
-  auto unread = job(0, 200, [&] {
-    if (++pieces == 20) behind = true;
-  });
-  unread.behind = &behind;
-  engine.submit(one(std::move(unread)));
-  while (pieces < 20) std::this_thread::sleep_for(1ms);
+  engine.submit(one(unread_job(200)));
+  while (pieces_ < 20) std::this_thread::sleep_for(1ms);
   std::this_thread::sleep_for(20ms);
   const auto cpu_before = std::clock();
   std::this_thread::sleep_for(300ms);
   EXPECT_LT(std::clock() - cpu_before, CLOCKS_PER_SEC / 10);
-  EXPECT_LT(pieces, 30);
+  EXPECT_LT(pieces_, 30);
   EXPECT_LT(engine.silent_for(), 200ms) << "it is no engine that hangs";
   engine.submit(one(job(1, 50)));
   ASSERT_EQ(events_.wait(1).size(), 1u);
   EXPECT_EQ(events_.now()[0].number, 1u);
-  behind = false;
+  behind_ = false;
   const auto ends = events_.wait(2);
   ASSERT_EQ(ends.size(), 2u);
   EXPECT_EQ(ends[1].generated.tokens.size(), 200u);
@@ -194,17 +198,11 @@ TEST_F(EngineThreadTest, TextsThatAreNotReadGoOnWhileNoOtherRequestHasRoom) {
 // A client that waits is not a model that is slow.
 TEST_F(EngineThreadTest, ThePauseOfATextThatIsNotReadIsNoGapBetweenTokens) {
   EngineThread& engine = start({.parallel = 1, .kv_memory = bytes_of(100), .queue = 2});
-  std::atomic<bool> behind{false};
-  std::atomic<int> pieces{0};
-  auto unread = job(0, 100, [&] {
-    if (++pieces == 20) behind = true;
-  });
-  unread.behind = &behind;
-  engine.submit(one(std::move(unread)));
+  engine.submit(one(unread_job(100)));
   std::this_thread::sleep_for(2s);
-  EXPECT_GE(pieces, 20);
-  EXPECT_LT(pieces, 30);
-  behind = false;
+  EXPECT_GE(pieces_, 20);
+  EXPECT_LT(pieces_, 30);
+  behind_ = false;
   ASSERT_EQ(events_.wait(1).size(), 1u);
   EXPECT_LT(engine.counts().token_gap_seconds.sum(), 1.9);
 }
