@@ -4,7 +4,11 @@
 #include <netinet/in.h>
 #include <netinet/tcp.h>
 #include <poll.h>
+#include <sys/ioctl.h>
 #include <sys/socket.h>
+#ifdef __linux__
+#include <linux/sockios.h>
+#endif
 
 #include <algorithm>
 #include <atomic>
@@ -115,8 +119,10 @@ void HttpConnection::on_end_of_input() {
   }
 }
 
-// Marks the answer as pointless. One that is ready at once is still sent: the client may have ended only its own side.
+// Marks the answer as pointless. One that is made, or ready at once, is still sent: the client may have ended only its
+// own side.
 void HttpConnection::set_gone() {
+  if (is_answered_) return;
   answer_->set_gone();
   deadline_ = std::min(deadline_, Clock::now() + grace);
 }
@@ -421,6 +427,7 @@ void HttpConnection::stop() {
 void HttpConnection::check_time(Time now) {
   guarded([this, now] {
     if (is(State::closed)) return;
+    note_taken(now);
     const HttpSettings& settings = shared_.settings;
     const bool is_made = is(State::answering) && !is_answered_;
     // A stream that waits for its client does not grow.
@@ -433,11 +440,20 @@ void HttpConnection::check_time(Time now) {
   });
 }
 
-// A client that reads nothing of a stream which waits for it takes hardly more memory than one that is idle.
+// A client may read for long until the system takes more of the answer, which it does once much of what it has is read.
+void HttpConnection::note_taken(Time now) {
+#ifdef SIOCOUTQ
+  int held = 0;  // bytes that the system has and the client's does not
+  if (unread() == 0 || ::ioctl(socket_, SIOCOUTQ, &held) != 0) return;
+  if (held < std::exchange(held_, held)) progress_ = now;
+#endif
+}
+
+// A client that reads nothing of the little that is left takes hardly more memory than one that is idle.
 std::chrono::milliseconds HttpConnection::longest_stall(bool is_made) const {
   const HttpSettings& settings = shared_.settings;
   if (is_made && unread() > settings.answer_memory) return settings.large_stall;
-  const bool is_little = is_made && unread() <= 2 * settings.behind;
+  const bool is_little = unread() <= 2 * settings.behind;
   return is_little ? std::max(settings.idle_timeout, settings.stall_timeout) : settings.stall_timeout;
 }
 

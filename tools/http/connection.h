@@ -90,6 +90,7 @@ class HttpConnection final : public HttpAnswered, public std::enable_shared_from
   void append(std::string_view bytes);
   void count_memory();
   void note_unread();
+  void note_taken(Time now);
   void limit_unsent(bool limits);
   void flush();
   void finish_answer();
@@ -110,7 +111,7 @@ class HttpConnection final : public HttpAnswered, public std::enable_shared_from
   const std::string client_;
   const bool checks_host_;
   State state_ = State::head;
-  Time deadline_, progress_;                                         // progress_: when output could last be sent
+  Time deadline_, progress_;                                         // progress_: when the client last took output
   Time over_since_ = Time::max();                                    // when unread() exceeded HttpSettings::unsent
   Time grown_;                                                       // when output was last added
   bool is_reading_ = false, is_writing_ = false, is_ended_ = false;  // is_ended_: the client sends nothing more
@@ -126,6 +127,7 @@ class HttpConnection final : public HttpAnswered, public std::enable_shared_from
   std::string out_;  // to be sent, from out_at_ on
   std::size_t out_at_ = 0;
   std::size_t counted_answer_ = 0;  // memory() in HttpShared::answer_bytes
+  int held_ = 0;                    // bytes that the system had, when time was last checked
 
   std::shared_ptr<HttpAnswerBuffer> answer_;
   std::chrono::system_clock::time_point began_;

@@ -38,6 +38,8 @@ constexpr std::size_t refused_at_once = 64;    // connections over the limit tha
 constexpr std::size_t spare_descriptors = 64;  // for everything else that the program opens
 constexpr int accepted_at_once = 64;
 constexpr int send_buffer = 128 << 10;  // bytes in the kernel for one client, which doubles them
+// Those of a unix socket, where nothing else limits how much of a running stream is in the kernel.
+constexpr int unix_send_buffer = 32 << 10;
 
 std::vector<HttpListener> listen_as(const HttpSettings& settings) {
   std::vector<HttpListener> listeners;
@@ -68,11 +70,12 @@ std::size_t possible_connections(std::size_t wanted) {
              : limit.rlim_cur / 2;
 }
 
-void set_options(int descriptor) {
-  const int on = 1;
+void set_options(int descriptor, bool is_tcp) {
+  const int on = 1, bytes = is_tcp ? send_buffer : unix_send_buffer;
+  ::setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &bytes, sizeof(bytes));
+  if (!is_tcp) return;
   ::setsockopt(descriptor, IPPROTO_TCP, TCP_NODELAY, &on, sizeof(on));
   ::setsockopt(descriptor, SOL_SOCKET, SO_KEEPALIVE, &on, sizeof(on));
-  ::setsockopt(descriptor, SOL_SOCKET, SO_SNDBUF, &send_buffer, sizeof(send_buffer));
 }
 
 // A signal that the program was started to ignore, as by nohup, stays ignored.
@@ -181,7 +184,7 @@ class HttpServer::Server {
       return;
     }
     const bool is_tcp = address.ss_family != AF_UNIX;
-    if (is_tcp) set_options(descriptor);
+    set_options(descriptor, is_tcp);
     const bool checks_host = is_tcp && is_loopback(local_address(descriptor)) && (is_local || settings_.keys.empty());
     const auto connection = std::make_shared<HttpConnection>(shared_, descriptor, address_text(address), checks_host);
     const bool is_refused = connections_.size() >= most_connections_;

@@ -145,9 +145,12 @@ Api::Api(ModelShelf& models, ApiOptions options)
       weights_folders_(options_.weights_folders),
       started_(std::time(nullptr)),
       long_tasks_(options_.requests, TaskThread::Priority::background),
-      brief_tasks_(options_.requests) {}
+      brief_tasks_(options_.requests) {
+  models_.on_outdated([this] { long_tasks_.post([this] { models_.drop_outdated(); }); });
+}
 
 Api::~Api() {
+  models_.on_outdated({});
   long_tasks_.stop();
   brief_tasks_.stop();
 }

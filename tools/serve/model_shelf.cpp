@@ -272,13 +272,21 @@ std::shared_ptr<ServedModel> ModelShelf::loaded_or_newer(const Named& named, con
   }
 }
 
-// Models whose files were written anew or that were unloaded, once their texts have ended.
 void ModelShelf::drop_outdated() {
   std::vector<std::shared_ptr<ServedModel>> dropped;  // destroyed without the lock, which their engines take
   const std::lock_guard lock(mutex_);
   for (std::size_t i = loaded_.size(); i-- > 0;) {
-    if (loaded_[i].name.empty() && is_unused(loaded_[i].served)) dropped.push_back(take(i));
+    if (is_to_drop(loaded_[i])) dropped.push_back(take(i));
   }
+}
+
+bool ModelShelf::is_to_drop(const Loaded& model) const {
+  return !folder_.empty() && model.name.empty() && is_unused(model.served);
+}
+
+void ModelShelf::on_outdated(std::function<void()> action) {
+  const std::lock_guard lock(mutex_);
+  on_outdated_ = std::move(action);
 }
 
 ModelShelf::Loaded* ModelShelf::find_loaded(const std::string& name) {
@@ -308,12 +316,16 @@ std::shared_ptr<ServedModel> ModelShelf::load(const Named& named, const std::ato
   } catch (const Error& error) {
     fail_to_read(name, error.what());
   }
-  const std::lock_guard lock(mutex_);
-  if (draining_) served->engine.drain();
-  const auto outdated = std::ranges::find(loaded_, name, &Loaded::name);
-  if (outdated != loaded_.end()) outdated->name.clear();
-  loaded_.push_back({name, std::move(served), file.files});
-  return use(loaded_.back());
+  {
+    const std::lock_guard lock(mutex_);
+    if (draining_) served->engine.drain();
+    const auto outdated = std::ranges::find(loaded_, name, &Loaded::name);
+    if (outdated != loaded_.end()) outdated->name.clear();
+    loaded_.push_back({name, served, file.files});
+    use(loaded_.back());
+  }
+  drop_outdated();
+  return served;
 }
 
 // The reason may quote the file, so that only the operator gets it.
@@ -327,6 +339,9 @@ std::shared_ptr<ServedModel> ModelShelf::start(const GenerationArguments& argume
   const auto on_idle = [this] {
     const std::lock_guard lock(mutex_);
     idle_.notify_all();
+    if (on_outdated_ && std::ranges::any_of(loaded_, [&](const Loaded& model) { return is_to_drop(model); })) {
+      on_outdated_();
+    }
   };
   return std::make_shared<ServedModel>(arguments, settings_.chat_template, name, settings_.limits, turns_, on_idle);
 }

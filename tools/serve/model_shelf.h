@@ -71,6 +71,12 @@ class ModelShelf {
   // as get() does for an unknown name.
   void unload(const std::string& name);
 
+  // Drops the models that were unloaded, and those whose files were written anew, whose texts have ended. get(),
+  // unload() and the loading of another model do so, too.
+  void drop_outdated();
+  // Sets what is called, under a lock and on an engine's thread, when there is a model to drop; empty: nothing.
+  void on_outdated(std::function<void()> action);
+
   // Returns the single model, or that which was alone in the folder at the start. Throws RequestError if the folder had
   // several, and as get() does.
   std::shared_ptr<ServedModel> only();
@@ -129,7 +135,6 @@ class ModelShelf {
   void look_at_folder();
   Named find(const std::string& name);
 
-  void drop_outdated();
   std::shared_ptr<ServedModel> loaded_or_newer(const Named& named, const std::atomic<bool>& gone);
   void log_other_name(const std::string& name, const std::string& own);
   std::shared_ptr<ServedModel> load(const Named& named, const std::atomic<bool>& gone);
@@ -138,6 +143,7 @@ class ModelShelf {
   void make_room(std::size_t bytes, const std::atomic<bool>& gone);
   // With mutex_ locked:
   Loaded* find_loaded(const std::string& name);
+  bool is_to_drop(const Loaded& model) const;
   std::shared_ptr<ServedModel> use(const Loaded& loaded);
   bool has_room(std::size_t bytes) const;
   std::shared_ptr<ServedModel> take_idle();
@@ -159,6 +165,7 @@ class ModelShelf {
   mutable std::mutex mutex_;      // guards all below
   std::condition_variable idle_;  // an engine has no texts any more
   std::vector<Loaded> loaded_;
+  std::function<void()> on_outdated_;
   std::uint64_t uses_ = 0;
   std::set<std::string> other_names_;            // hashes of those that the log has
   std::map<std::string, EngineCounts> dropped_;  // of models that are not loaded any more

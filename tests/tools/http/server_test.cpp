@@ -863,6 +863,44 @@ TEST(HttpServer, AStalledReaderOfALargeStreamIsDroppedSoon) {
   EXPECT_EQ(honest.read().body.size(), 10'000'000u);
 }
 
+// The system is ready for more of the answer only when the client has read a large part of what it has.
+TEST(HttpServer, AClientThatReadsSteadilyIsNotStalledHoweverSlowItIs) {
+  HttpSettings settings;
+  settings.stall_timeout = settings.idle_timeout = 1s;
+  TestServer server(settings);
+  HttpClient client = server.connect(4096);
+  client.send(http_get("/hold"));
+  const auto answer = server.held();
+  answer->send(200, "text/plain", std::string(2'000'000, 'x'));
+  for (int i = 0; i < 60; ++i) {
+    ASSERT_TRUE(client.receive(1s, 1000)) << i;
+    std::this_thread::sleep_for(50ms);
+  }
+  EXPECT_FALSE(answer->gone());
+}
+
+TEST(HttpServer, AUnixSocketHoldsLittleOfAStream) {
+  const TemporaryFolder folder;
+  HttpSettings settings;
+  settings.socket = folder.path() + "/socket";
+  TestServer server(settings);
+  HttpClient client(settings.socket);
+  const auto answer = server.stream_to(client);
+  answer->write(std::string(150'000, 'x'));
+  EXPECT_TRUE(becomes_true([&] { return answer->behind().load(); }));
+}
+
+TEST(HttpServer, AnAnswerThatIsMadeIsSentToAClientThatEndsItsOwnSide) {
+  TestServer server;
+  HttpClient client = server.connect(4096);
+  client.send(http_get("/hold"));
+  server.held()->send(200, "text/plain", std::string(2'000'000, 'x'));
+  ASSERT_TRUE(client.receive(5s));
+  client.end_sending();
+  std::this_thread::sleep_for(500ms);
+  EXPECT_EQ(client.read().body.size(), 2'000'000u);
+}
+
 TEST(HttpServer, AStalledReaderIsDropped) {
   HttpSettings settings;
   settings.stall_timeout = 200ms;

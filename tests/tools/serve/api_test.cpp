@@ -3580,6 +3580,31 @@ TEST(ModelShelfTest, UnloadsAModelThatAClientDoesNotKeepAlive) {
       << "a text is generated";
 }
 
+TEST(ModelShelfTest, AModelThatWasUnloadedLeavesTheMemoryWhenItsTextsHaveEnded) {
+  const TemporaryFolder folder;
+  ModelShelf models(settings_of(folder, {"a.pth", "b.pth"}, 3 * one_demo));
+  Api api(models, options());
+  const auto running =
+      complete_with(api, {{"model", "a"}, {"max_tokens", 200}, {"ignore_eos", true}, {"stream", true}});
+  ASSERT_TRUE(running->wait_for_pieces(2));
+  const std::weak_ptr<ServedModel> model = models.get("a");
+  models.unload("a");
+  EXPECT_FALSE(model.expired());
+  ASSERT_TRUE(running->wait());
+  for (int i = 0; i < 1000 && !model.expired(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
+  EXPECT_TRUE(model.expired()) << "no other request comes";
+}
+
+TEST(ModelShelfTest, AModelThatWasReplacedLeavesTheMemory) {
+  const TemporaryFolder folder;
+  ModelShelf models(settings_of(folder, {"a.pth", "b.pth"}, 3 * one_demo));
+  const std::weak_ptr<ServedModel> old = models.get("a");
+  std::filesystem::copy_file(MINIMIND_SOURCE_DIR "/weights/demo/model.pth", folder.path() + "/a.pth",
+                             std::filesystem::copy_options::overwrite_existing);
+  const std::shared_ptr<ServedModel> now = models.get("a");
+  EXPECT_TRUE(old.expired());
+}
+
 TEST(ModelShelfTest, OllamasClientsUnloadByEveryFormOfZero) {
   const TemporaryFolder folder;
   ModelShelf models(settings_of(folder, {"a.pth", "b.pth"}, 3 * one_demo));
