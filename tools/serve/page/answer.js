@@ -62,6 +62,8 @@ function append(delta, message, calls_before) {
   return Boolean(delta.reasoning_content || delta.content || delta.tool_calls?.length);
 }
 
+const LEAST_SECONDS = 0.1;  // chunks that come in less time are often read together
+
 // Measures an answer. The speed is that of the tokens after the first one, whose time has the prompt in it.
 export class Clock {
   usage = null;
@@ -82,7 +84,7 @@ export class Clock {
     const seconds = (this.#last - this.#first) / 1000;
     return {
       ...(this.#first !== null && {first: (this.#first - this.#start) / 1000}),
-      ...(tokens > 1 && seconds > 0 && {speed: (tokens - 1) / seconds, estimated: !this.usage}),
+      ...(tokens > 1 && seconds >= LEAST_SECONDS && {speed: (tokens - 1) / seconds, estimated: !this.usage}),
       ...(this.usage && {context: this.usage.prompt_tokens + this.usage.completion_tokens}),
     };
   }

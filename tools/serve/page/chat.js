@@ -1,7 +1,7 @@
 // The chat: a conversation's turns, the box to write in, and the answers that are being written.
 
 import {streamAnswer} from './answer.js';
-import {keepConversation, loadConversation, messagesOf} from './conversations.js';
+import {keepConversation, loadConversation, messagesOf, newId} from './conversations.js';
 import {announce, byId, element, fitHeight, iconButton, isSendKey, notify} from './elements.js';
 import {t} from './language.js';
 import {LaneView} from './message_view.js';
@@ -29,6 +29,13 @@ export class Chat {
     if (conversation.turns.length > 0) this.scrollToEnd();
   }
 
+  // Shows what another tab has made of the conversation. A message that is being edited stays, and goes its own way: see save().
+  refresh(conversation) {
+    if (this.isRunning() || byId('turns').querySelector('.editor')) return;
+    this.conversation = conversation;
+    this.followEnd(() => this.render());
+  }
+
   isRunning() {
     return this.running.size > 0;
   }
@@ -43,8 +50,11 @@ export class Chat {
 
   connectComposer() {
     const box = byId('message');
+    box.value = read('draft', 'tab') ?? '';
+    if (box.value) fitHeight(box);
     box.addEventListener('input', () => {
       fitHeight(box);
+      write('draft', box.value, 'tab');
       this.showRunning();
     });
     box.addEventListener('keydown', (event) => {
@@ -66,9 +76,10 @@ export class Chat {
     });
   }
 
-  // The switch is there if a chosen model minds it.
-  showThink() {
-    byId('think').hidden = !this.models.chosen().some(this.models.mindsThinking);
+  // The switch is there if a chosen model minds it. The lengths of contexts are below the answers.
+  showModelFacts() {
+    byId('think').hidden = this.models.checkpoints.size === 0 || !this.models.chosen().some(this.models.mindsThinking);
+    if (!this.isRunning()) for (const view of this.views.flat()) view.show({live: false});
   }
 
   sendBox() {
@@ -76,6 +87,7 @@ export class Chat {
     const text = box.value.trim();
     if (text === '' || this.isRunning()) return;
     box.value = '';
+    write('draft', '', 'tab');
     fitHeight(box);
     this.send(text);
     this.focusBox();
@@ -153,10 +165,15 @@ export class Chat {
     this.onkept(conversation);
   }
 
+  // If another tab has changed the conversation meanwhile, both stay.
   save(conversation) {
-    this.last_saved = Date.now();
-    conversation.changed = Date.now();
-    if (!keepConversation(conversation)) notify(t('storageFull'));
+    const kept = loadConversation(conversation.id);
+    const is_another = kept !== null && kept.changed !== conversation.changed;
+    if (is_another) conversation.id = newId();
+    const changed = this.last_saved = Date.now();
+    if (keepConversation({...conversation, changed})) conversation.changed = changed;
+    else notify(t('storageFull'));
+    if (is_another) this.onkept(conversation);
   }
 
   // -- what the user does with earlier messages

@@ -33,7 +33,7 @@ export function titleOf(conversation) {
 
 // Returns all kept conversations, the last changed first.
 export function allConversations() {
-  const kept = names(PREFIX).map(read).map(cleanConversation).filter((conversation) => conversation);
+  const kept = names(PREFIX).map((name) => cleanConversation(read(name))).filter((conversation) => conversation);
   return kept.sort((a, b) => b.changed - a.changed);
 }
 

@@ -134,6 +134,7 @@ const TEXTS = {
   stopTextsHint: ['One text per line', '每行一个'],
   randomSeed: ['random', '随机'],
   outOfRange: ['expected {} to {}', '应为 {} 到 {}'],
+  wholeOutOfRange: ['expected a whole number from {} to {}', '应为 {} 到 {} 的整数'],
   text: ['Text', '文本'],
   textHint: ['A text to continue, exactly as it is', '要续写的文本，原样使用'],
   continueText: ['Continue the text', '续写'],

@@ -29,9 +29,15 @@ export function showMarkdown(container, text) {
   const shown = container.shown_blocks ?? [];
   let same = 0;
   while (same < shown.length && same < blocks.length && shown[same].source === blocks[same].source) ++same;
+  // Code that grows stays in its element, which may have the focus and be scrolled.
+  if (shown[same]?.code && blocks[same]?.code?.language === shown[same].code.language) {
+    blocks[same].node = shown[same].node;
+    showCode(blocks[same].node, blocks[same].code);
+    ++same;
+  }
   for (const block of shown.slice(same)) block.node.remove();
   for (const block of blocks.slice(same)) container.append(block.node = block.build());
-  container.shown_blocks = [...shown.slice(0, same), ...blocks.slice(same)];
+  container.shown_blocks = blocks.map((block, i) => block.node ? block : shown[i]);
 }
 
 // Returns an address that may be opened, or null: only http and https.
@@ -53,8 +59,8 @@ function parseBlocks(lines, depth, outline) {
       ++start;
       continue;
     }
-    const {end, build} = parseBlock(lines, start, depth, outline);
-    blocks.push({source: lines.slice(start, end).join('\n'), build});
+    const {end, build, code} = parseBlock(lines, start, depth, outline);
+    blocks.push({source: lines.slice(start, end).join('\n'), build, code});
     start = end;
   }
   return blocks;
@@ -97,21 +103,27 @@ function codeBlock(lines, start, [, mark, info]) {
     return found && found[1][0] === mark[0] && found[1].length >= mark.length && found[2].trim() === '';
   };
   while (end < lines.length && !closes(lines[end])) ++end;
-  const code = lines.slice(start + 1, end).join('\n');
-  return {end: Math.min(end + 1, lines.length), build: () => codeElement(code, info.trim().split(/\s/)[0])};
+  const code = {text: lines.slice(start + 1, end).join('\n'), language: info.trim().split(/\s/)[0]};
+  return {end: Math.min(end + 1, lines.length), code, build: () => codeElement(code)};
 }
 
-function codeElement(code, language) {
+function codeElement(code) {
   const label = element('span', {}, t('copy'));
   const copy = element('button', {
     type: 'button', class: 'link copy-code', onclick: async () => {
-      label.textContent = t(await copyText(code) ? 'copied' : 'copyFailed');
+      label.textContent = t(await copyText(figure.querySelector('code').textContent) ? 'copied' : 'copyFailed');
       setTimeout(() => { label.textContent = t('copy'); }, 2000);
     },
   }, icon('copy'), label);
-  return element('figure', {class: 'code'},
-    element('figcaption', {}, element('span', {}, language || t('code')), copy),
-    element('pre', {tabindex: '0', dir: 'ltr'}, element('code', {}, ...highlight(code, language))));
+  const figure = element('figure', {class: 'code'},
+    element('figcaption', {}, element('span', {}, code.language || t('code')), copy),
+    element('pre', {tabindex: '0', dir: 'ltr'}, element('code')));
+  showCode(figure, code);
+  return figure;
+}
+
+function showCode(figure, {text, language}) {
+  figure.querySelector('code').replaceChildren(...highlight(text, language));
 }
 
 function quote(lines, start, depth, outline) {

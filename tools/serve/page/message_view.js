@@ -46,8 +46,9 @@ export class LaneView {
     }
     const is_empty = !last?.content && !last?.reasoning_content && !last?.tool_calls;
     if (last?.role !== 'assistant' || (shown_error && is_empty)) return nodes;
-    const stopped = info.finish === 'length' || info.finish === 'stopped' || Boolean(info.error);
-    const can_continue = stopped && (last.content || last.reasoning_content) && !last.tool_calls;
+    // After an error, trying again is to continue.
+    const stopped = info.finish === 'length' || info.finish === 'stopped';
+    const can_continue = stopped && !shown_error && (last.content || last.reasoning_content) && !last.tool_calls;
     nodes.push(element('div', {class: 'actions'},
       iconButton('copy', t('copyAnswer'), (event) => this.copy(event.currentTarget)),
       iconButton('regenerate', t('regenerate'), () => this.actions.regenerate()),

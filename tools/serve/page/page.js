@@ -16,10 +16,12 @@ import {read, write} from './storage.js';
 const narrow = matchMedia('(max-width: 60rem)');
 
 const models = new ModelChoice(showModelFacts);
-const sidebar = new Sidebar((conversation) => open(conversation ?? newConversation(chat.conversation)));
+const sidebar = new Sidebar((conversation) => {
+  if (conversation?.id === chat.conversation.id) showChat();
+  else open(conversation ?? newConversation(chat.conversation));
+});
 const chat = new Chat(models, (conversation) => {
-  write('current', chat.conversation.id);
-  sidebar.show(chat.conversation.id);
+  keepCurrent();
   if (conversation === chat.conversation) showTitle();
 });
 const completion = new Completion(models);
@@ -34,7 +36,7 @@ sidebar.onrename = (id, title) => {
 // What the page shows of the chosen models.
 function showModelFacts() {
   showDefaults(models.detailsOf(models.chosen()[0]).defaults);
-  chat.showThink();
+  chat.showModelFacts();
   showInsideTab();
   showStarters(models.parts(models.chosen()[0])[0], (question) => {
     chat.send(question);
@@ -50,9 +52,19 @@ function open(conversation) {
   showModelFacts();
   byId('system').value = conversation.system;
   editTools(conversation.tools, (tools) => changeConversation({tools}));
-  write('current', conversation.id);
-  sidebar.show(conversation.id);
+  keepCurrent();
   showTitle();
+  showChat();
+}
+
+// A reload shows the conversation of the tab again, and a new tab that of the last one.
+function keepCurrent() {
+  write('current', chat.conversation.id, 'tab');
+  write('current', chat.conversation.id);
+  sidebar.show(chat.conversation.id);
+}
+
+function showChat() {
   choosePanel('chat');
   if (narrow.matches) toggleSidebar(false);
   requestAnimationFrame(() => chat.focusBox());  // it needs the layout, which a frame computes anyway
@@ -75,10 +87,11 @@ byId('system').addEventListener('input', (event) => changeConversation({system: 
 
 // Another tab has changed something.
 addEventListener('storage', (event) => {
-  if (!event.key?.startsWith('minimind.conversation.') || chat.isRunning()) return;
+  if (!event.key?.startsWith('minimind.conversation.')) return;
   const changed = event.key === `minimind.conversation.${chat.conversation.id}` && loadConversation(chat.conversation.id);
-  if (changed) chat.open(changed);
+  if (changed) chat.refresh(changed);
   sidebar.show();
+  showTitle();
 });
 
 addEventListener('pagehide', () => {
@@ -257,7 +270,7 @@ const MODELS_EVERY = 10_000;  // milliseconds
 async function followModels() {
   if (document.hidden || byId('models').contains(document.activeElement)) return;
   try {
-    const list = await listModels();
+    const list = await listModels({asks: false});
     if (JSON.stringify(list) !== shownModels) showModels(list);
   } catch {
     // The next request shows what is wrong.
@@ -266,8 +279,12 @@ async function followModels() {
 
 setInterval(followModels, MODELS_EVERY);
 document.addEventListener('visibilitychange', followModels);
-byId('models-retry').addEventListener('click', loadModels);
+byId('models-retry').addEventListener('click', async () => {
+  await loadModels();
+  if (byId('models-error').hidden) chat.focusBox();
+  else byId('models-retry').focus();
+});
 showLanguage();
 toggleSidebar(!narrow.matches && read('sidebar') !== false);
-open(loadConversation(read('current')) ?? newConversation());
+open(loadConversation(read('current', 'tab') ?? read('current')) ?? newConversation());
 loadModels().then(() => dispatchEvent(new Event('minimind-shown')));

@@ -7,9 +7,9 @@ import {request} from './transport.js';
 
 export class ServerError extends Error {}
 
-// Returns the entries of /v1/models.
-export async function listModels() {
-  const body = await (await send('v1/models', {})).json().catch(() => null);
+// Returns the entries of /v1/models. Unless `asks`, a missing key is an error that the user is not asked about.
+export async function listModels({asks = true} = {}) {
+  const body = await (await send('v1/models', {}, asks)).json().catch(() => null);
   if (!Array.isArray(body?.data)) throw new ServerError(t('badAnswer'));
   return body.data.filter((model) => typeof model?.id === 'string');
 }
@@ -84,7 +84,7 @@ function parseChunk(data) {
 }
 
 // Returns an answer with status 200. If the server requires a key, the user is asked for it.
-async function send(path, options) {
+async function send(path, options, asks = true) {
   for (let asked = false;; asked = true) {
     const key = storedKey();
     const headers = {...options.headers, ...(key && {Authorization: `Bearer ${key}`})};
@@ -96,7 +96,7 @@ async function send(path, options) {
     }
     if (answer.ok) return answer;
     if (answer.status !== 401) throw await failure(answer);
-    if (!await askForKey(asked || Boolean(key))) throw new ServerError(t('keyMissing'));
+    if (!asks || !await askForKey(asked || Boolean(key))) throw new ServerError(t('keyMissing'));
   }
 }
 

@@ -101,7 +101,7 @@ function fieldElement(field) {
     const value = number.value.trim() === '' ? undefined : Number(number.value);
     const whole = !field.whole || value === undefined || Number.isInteger(value);
     const valid = !number.validity.badInput && whole && (value === undefined || (value >= field.least && value <= field.most));
-    error.textContent = valid ? '' : t('outOfRange', field.least, field.most);
+    error.textContent = valid ? '' : t(field.whole ? 'wholeOutOfRange' : 'outOfRange', field.least, field.most);
     number.setAttribute('aria-invalid', String(!valid));
     if (valid) change(field.name, value);
     if (slider) slider.value = value ?? shown;

@@ -58,6 +58,7 @@ export class Sidebar {
     input.addEventListener('keydown', (event) => {
       if (event.isComposing || (event.key !== 'Enter' && event.key !== 'Escape')) return;
       event.stopPropagation();
+      event.preventDefault();  // Enter would also press what gets the focus
       finish(event.key === 'Enter');
     });
     input.onblur = () => finish(true);

@@ -1,16 +1,19 @@
 // What the browser keeps for this page. A browser may refuse to keep anything: then reading gives null and writing false.
 
-export function read(name) {
+const PLACES = {all: () => localStorage, tab: () => sessionStorage};
+
+// What all tabs share, or what one tab keeps until it is closed.
+export function read(name, of = 'all') {
   try {
-    return JSON.parse(localStorage.getItem(`minimind.${name}`));
+    return JSON.parse(PLACES[of]().getItem(`minimind.${name}`));
   } catch {
     return null;
   }
 }
 
-export function write(name, value) {
+export function write(name, value, of = 'all') {
   try {
-    localStorage.setItem(`minimind.${name}`, JSON.stringify(value));
+    PLACES[of]().setItem(`minimind.${name}`, JSON.stringify(value));
     return true;
   } catch {
     return false;

@@ -61,6 +61,9 @@ class Chromium(webdriver.Chrome):
         self.execute_cdp_cmd('Emulation.setEmulatedMedia',
                              {'features': [{'name': 'prefers-color-scheme', 'value': 'dark'}] if is_dark else []})
 
+    def show_as_print(self, is_print):
+        self.execute_cdp_cmd('Emulation.setEmulatedMedia', {'media': 'print' if is_print else ''})
+
     def run_beside_policy(self, script):
         """Runs a script that does what the page's policy forbids, such as eval."""
         self.execute_cdp_cmd('Page.setBypassCSP', {'enabled': True})
@@ -118,6 +121,9 @@ class Firefox(webdriver.Remote):
 
     def prefer_dark(self, is_dark):
         self.inside_firefox('Services.prefs.setIntPref("layout.css.prefers-color-scheme.content-override", arguments[0]);', 0 if is_dark else 1)
+
+    def show_as_print(self, is_print):
+        self.inside_firefox('gBrowser.selectedBrowser.browsingContext.mediumOverride = arguments[0];', 'print' if is_print else '')
 
     def run_beside_policy(self, script):
         self.execute_script(script)

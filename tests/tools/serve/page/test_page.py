@@ -127,6 +127,11 @@ class PageTest(unittest.TestCase):
     def answer(self):
         return self.all('.answer > .markdown')[-1].text
 
+    # The button appears when the pointer is at the question.
+    def edit(self, index):
+        ActionChains(self.browser).move_to_element(self.all('.bubble')[index]).perform()
+        self.all('[aria-label="Edit and resend"]')[index].click()
+
     # A button of a conversation in the list, which shows it when the pointer is there.
     def item_button(self, index, label):
         row = self.all('#conversation-list li')[index]
@@ -213,11 +218,6 @@ class ChatTest(PageTest):
         self.wait(lambda: 'word1' in self.answer())
         self.find('#message').send_keys(Keys.ESCAPE)
         self.wait(self.idle, 1)
-
-    # The button appears when the pointer is at the question.
-    def edit(self, index):
-        ActionChains(self.browser).move_to_element(self.all('.bubble')[index]).perform()
-        self.all('[aria-label="Edit and resend"]')[index].click()
 
     def test_edit_and_resend(self):
         self.send('one')
@@ -379,7 +379,7 @@ class ChatTest(PageTest):
         self.assertEqual((body['temperature'], body['max_tokens'], body['stop']), (0.5, 64, ['END', 'STOP']))
         self.assertNotIn('top_p', body)
         self.find('#sampling-top_k').send_keys('-1')
-        self.assertIn('expected 0 to', self.text('#sampling-top_k-error'))
+        self.assertIn('expected a whole number from 0 to', self.text('#sampling-top_k-error'))
         self.click('#reset-sampling')
         self.send('again')
         self.assertFalse({'temperature', 'max_tokens', 'stop', 'top_k'} & set(self.server.requests[-1]))
@@ -501,7 +501,7 @@ class VersionsTest(PageTest):
             const lanes = [{model: 'grpo_768', messages: [{role: 'assistant', content: 'old answer'}]}];
             localStorage.setItem('minimind.conversation.old', JSON.stringify({id: 'old', title: '', changed: 1, system: '', tools: [],
                 models: ['grpo_768'], turns: [{question: 'old', lanes}]}));
-            localStorage.setItem('minimind.current', '"old"');''')
+            sessionStorage.setItem('minimind.current', '"old"');''')
         self.load()
         self.assertEqual(self.texts(), [['old'], ['old answer']])
         self.regenerate()
@@ -695,6 +695,75 @@ class ConversationsTest(PageTest):
         self.load()
         self.assertIn('word9', self.answer())
         self.assertTrue(LONG.startswith(self.answer()))
+
+    def test_reload_keeps_what_is_not_sent_yet(self):
+        self.find('#message').send_keys('half a ques')
+        self.load()
+        self.assertEqual(self.find('#message').get_attribute('value'), 'half a ques')
+        self.assertTrue(self.find('#send').is_enabled())
+        self.find('#message').send_keys('tion', Keys.ENTER)
+        self.wait(self.idle)
+        self.load()
+        self.assertEqual(self.find('#message').get_attribute('value'), '')
+
+    # What another tab does to the kept conversation: it adds a question, and this tab is told.
+    def ask_in_another_tab(self, question):
+        self.script('''
+            const name = Object.keys(localStorage).find((key) => key.startsWith('minimind.conversation.'));
+            const kept = JSON.parse(localStorage.getItem(name));
+            kept.changed += 1000;
+            kept.turns.push({question: arguments[0], lanes: [{model: 'full_sft_768', messages: []}]});
+            localStorage.setItem(name, JSON.stringify(kept));
+            dispatchEvent(new StorageEvent('storage', {key: name}));''', question)
+
+    def test_what_two_tabs_add_to_one_conversation_stays(self):
+        self.server.delay = 0.02
+        self.send('long', wait=False)
+        self.wait(lambda: 'word9' in self.answer())
+        self.ask_in_another_tab('from another tab')
+        self.click('#stop')
+        self.wait(lambda: len(self.titles()) == 2)
+        self.assertEqual([node.text for node in self.all('.bubble')], ['long'])
+        self.load()
+        self.assertIn('word9', self.answer())
+        self.all('#conversation-list li:not(.current) .title')[0].click()
+        self.assertEqual([node.text for node in self.all('.bubble')], ['long', 'from another tab'])
+
+    def test_what_another_tab_adds_is_shown_in_place(self):
+        for _ in range(3):
+            self.send('markdown')
+        self.script('document.getElementById("chat-scroll").scrollTop = 100')
+        self.ask_in_another_tab('from another tab')
+        self.assertEqual(len(self.all('.bubble')), 4)
+        self.assertEqual(self.script('return document.getElementById("chat-scroll").scrollTop'), 100)
+        self.edit(0)
+        self.ask_in_another_tab('and again')
+        self.assertEqual(self.focused(), 'Edited message')
+        self.find('.editor textarea').send_keys(' more', Keys.ENTER)
+        self.wait(lambda: self.idle() and len(self.titles()) == 2)
+        self.assertEqual(len(self.all('.bubble')), 1)
+
+    def test_a_reload_shows_the_conversation_of_the_tab(self):
+        self.send('mine')
+        self.click('#new-chat')
+        self.send('of another tab')
+        other = self.script('return localStorage.getItem("minimind.current")')
+        self.all('#conversation-list .title')[1].click()
+        self.script('localStorage.setItem("minimind.current", arguments[0])', other)
+        self.load()
+        self.assertEqual([node.text for node in self.all('.bubble')], ['mine'])
+
+    def test_an_answer_goes_on_when_its_conversation_is_chosen_or_renamed(self):
+        self.server.delay = 0.02
+        self.send('long', wait=False)
+        self.wait(lambda: 'word1' in self.answer())
+        self.item_button(0, 'Rename').click()
+        self.find('#conversation-list input').send_keys('Words', Keys.ENTER)
+        self.assertEqual(self.titles(), ['Words'])
+        self.all('#conversation-list .title')[0].click()
+        so_far = self.answer()
+        self.wait(lambda: len(self.answer()) > len(so_far))
+        self.assertFalse(self.idle())
 
     def test_list_is_searched(self):
         for text in ('apple', 'pear'):
@@ -1047,6 +1116,16 @@ class MarkdownTest(PageTest):
             m.showMarkdown(box, 'one\\n\\ntwo\\n\\n- three');
             return box.firstChild === first && box.childNodes.length === 3 && box.childNodes[1].textContent === 'two';'''))
 
+    def test_code_that_grows_keeps_its_element(self):
+        self.assertEqual(self.module('markdown.js', '''
+            const box = document.createElement('div');
+            m.showMarkdown(box, 'one\\n\\n```python\\nx = 1');
+            const code = box.querySelector('pre');
+            m.showMarkdown(box, 'one\\n\\n```python\\nx = 12\\n```\\ntwo');
+            const same = box.querySelector('pre') === code;
+            m.showMarkdown(box, 'one\\n\\n```python\\nx = 12\\n```\\ntwo three');
+            return [same, box.querySelector('pre') === code, box.textContent];'''), [True, True, 'onepythonCopyx = 12two three'])
+
     def test_events_survive_any_split(self):
         text = 'data: {"a": 1}\n\n: comment\r\n\r\ndata:x\r\ndata: y\r\n\r\nevent: e\ndata: [DONE]\n\n'
         for size in (1, 2, 3, 7, 100):
@@ -1306,6 +1385,10 @@ class ErrorTest(PageTest):
             self.send(text)
             self.wait(lambda: self.all('.lane .error p') and self.all('.lane .error p')[-1].text == expected)
         self.assertIn('half an answer', [node.text for node in self.all('.answer > .markdown')])
+        self.assertEqual(self.all('.continue'), [], 'trying again continues')
+        self.server.delay = 0.02
+        self.send('long', wait=False)
+        self.assertFalse(self.find('.lane .error button').is_displayed())
 
     def test_failed_question_can_be_tried_again(self):
         self.send('busy')
@@ -1337,6 +1420,15 @@ class ErrorTest(PageTest):
         self.wait(lambda: self.find('#key-box').is_displayed())
         self.click('#key-cancel')
         self.wait(lambda: 'requires an API key' in self.text('#models-error'))
+        self.assertFalse(self.find('#think').is_displayed())
+        asked = self.server.paths.count('/v1/models')
+        self.script("document.dispatchEvent(new Event('visibilitychange'))")
+        self.wait(lambda: self.server.paths.count('/v1/models') > asked)
+        self.find('#message').send_keys('typed meanwhile')
+        self.assertFalse(self.find('#key-box').is_displayed())
+        self.click('#models-retry')
+        self.find('#key').send_keys('secret', Keys.ENTER)
+        self.wait(lambda: self.focused() == 'message' and not self.find('#models-error').is_displayed())
 
 
 class LookTest(PageTest):
@@ -1392,6 +1484,49 @@ class LookTest(PageTest):
                 self.click(tab)
                 self.assertEqual(self.overflowing(), [], width)
         self.browser.reset_view()
+
+    def test_the_header_has_room_beside_sidebar_and_settings(self):
+        self.server.models = [model('full_sft_a_rather_long_name_768'), model('full_sft_768')]
+        self.load()
+        self.click('#compare')
+        for width in (320, 390, 768, 961, 1024, 1100, 1280):
+            self.browser.set_view(width, 800)
+            if width > 960 and not self.find('#settings').is_displayed():
+                self.click('#open-settings')
+            boxes = self.script('''
+                return [...document.querySelectorAll('#main > header :is(button, select):not([hidden])')].filter((node) => node.offsetWidth)
+                    .map((node) => [node.id, ...Object.values(node.getBoundingClientRect().toJSON()).slice(0, 4)]);''')
+            for i, (name, x, y, w, h) in enumerate(boxes):
+                if name.startswith('checkpoint'):
+                    self.assertGreater(w, 100, (width, name))
+                for other, x2, y2, w2, h2 in boxes[:i]:
+                    self.assertFalse(x < x2 + w2 - 1 and x2 < x + w - 1 and y < y2 + h2 - 1 and y2 < y + h - 1, (width, name, other))
+        self.browser.reset_view()
+
+    def test_the_page_stays_in_its_window(self):
+        for _ in range(3):
+            self.send('markdown')
+        self.script('[...document.querySelectorAll(".question h2")].at(-1).scrollIntoView()')
+        self.assertEqual(self.script('return [document.scrollingElement.scrollTop, document.scrollingElement.scrollHeight - innerHeight]'),
+                         [0, 0])
+
+    def test_what_is_read_keeps_room_in_a_low_window(self):
+        self.send('markdown')
+        self.browser.set_view(320, 256)
+        self.assertGreaterEqual(self.script('return document.getElementById("chat-scroll").clientHeight'), 100)
+        self.browser.reset_view()
+
+    def test_a_print_has_the_whole_conversation_and_nothing_else(self):
+        for _ in range(3):
+            self.send('markdown')
+        self.browser.show_as_print(True)
+        self.addCleanup(self.browser.show_as_print, False)
+        self.wait(lambda: self.script('return matchMedia("print").matches'))
+        ends = self.script('return [document.getElementById("turns").getBoundingClientRect().bottom, document.documentElement.scrollHeight]')
+        self.assertGreater(ends[1], 1000)
+        self.assertLessEqual(ends[0], ends[1])
+        for selector in ('#sidebar', 'header', '.composer', '.actions button', '.copy-code'):
+            self.assertFalse(self.find(selector).is_displayed(), selector)
 
     def test_drawers_on_a_phone(self):
         self.browser.set_view(390, 800)
