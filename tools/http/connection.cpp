@@ -265,7 +265,7 @@ void HttpConnection::send_whole(const HttpAnswerBuffer::Taken& taken) {
     append(taken.bytes);
     sent_body_ = taken.bytes.size();
   }
-  is_answered_ = true;
+  set_answered();
 }
 
 void HttpConnection::send_pieces(const HttpAnswerBuffer::Taken& taken) {
@@ -284,7 +284,13 @@ void HttpConnection::send_pieces(const HttpAnswerBuffer::Taken& taken) {
   if (taken.phase != HttpAnswerBuffer::Phase::finished) return;
   if (is_http_1_1_ && !is_head_) append(last_http_chunk);
   limit_unsent(false);
+  set_answered();
+}
+
+// The end of the answer is in out_: it is sent, also to a client that has ended its own side.
+void HttpConnection::set_answered() {
   is_answered_ = true;
+  deadline_ = Time::max();  // the stall timeout applies
 }
 
 // The handler gave no answer, or not all of it.
@@ -309,6 +315,12 @@ void HttpConnection::append(std::string_view bytes) {
   count_memory();
   note_unread();
   if (shared_.answer_bytes > shared_.settings.answer_memory) shared_.on_crowded(*this);
+}
+
+void HttpConnection::forget_sent() {
+  out_.erase(0, std::exchange(out_at_, 0));
+  out_.shrink_to_fit();
+  count_memory();
 }
 
 void HttpConnection::count_memory() {
@@ -344,7 +356,10 @@ void HttpConnection::flush() {
   }
   if (is(State::closed)) return;
   if (answer_) answer_->set_behind(unread() > shared_.settings.behind / (answer_->behind() ? 2 : 1));
-  if (unread() > 0) return wait_to_write();
+  if (unread() > 0) {
+    if (unread() <= little() && out_at_ > little()) forget_sent();
+    return wait_to_write();
+  }
   out_.clear();
   out_.shrink_to_fit();
   out_at_ = 0;
@@ -441,11 +456,18 @@ void HttpConnection::check_time(Time now) {
 }
 
 // A client may read for long until the system takes more of the answer, which it does once much of what it has is read.
-void HttpConnection::note_taken(Time now) {
+// Without SIOCOUTQ, which only Linux has, such a client counts as one that reads nothing.
+void HttpConnection::note_taken([[maybe_unused]] Time now) {
 #ifdef SIOCOUTQ
-  int held = 0;  // bytes that the system has and the client's does not
-  if (unread() == 0 || ::ioctl(socket_, SIOCOUTQ, &held) != 0) return;
-  if (held < std::exchange(held_, held)) progress_ = now;
+  int held = 0;  // bytes that the client's system has not yet taken
+  if (unread() == 0 || unread() > shared_.settings.answer_memory) return;
+  if (::ioctl(socket_, SIOCOUTQ, &held) != 0) return;
+  if (held_ - held >= static_cast<int>(answer_step)) {
+    held_ = held;
+    progress_ = now;
+  } else {
+    held_ = std::max(held_, held);
+  }
 #endif
 }
 
@@ -453,8 +475,7 @@ void HttpConnection::note_taken(Time now) {
 std::chrono::milliseconds HttpConnection::longest_stall(bool is_made) const {
   const HttpSettings& settings = shared_.settings;
   if (is_made && unread() > settings.answer_memory) return settings.large_stall;
-  const bool is_little = unread() <= 2 * settings.behind;
-  return is_little ? std::max(settings.idle_timeout, settings.stall_timeout) : settings.stall_timeout;
+  return unread() <= little() ? std::max(settings.idle_timeout, settings.stall_timeout) : settings.stall_timeout;
 }
 
 void HttpConnection::on_deadline() {

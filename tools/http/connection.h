@@ -86,8 +86,10 @@ class HttpConnection final : public HttpAnswered, public std::enable_shared_from
   void call_handler(const std::shared_ptr<HttpAnswer>& answer);
   void send_whole(const HttpAnswerBuffer::Taken& taken);
   void send_pieces(const HttpAnswerBuffer::Taken& taken);
+  void set_answered();
   void on_abandoned();
   void append(std::string_view bytes);
+  void forget_sent();
   void count_memory();
   void note_unread();
   void note_taken(Time now);
@@ -97,6 +99,8 @@ class HttpConnection final : public HttpAnswered, public std::enable_shared_from
   void begin_request();
   void fail(const HttpFailure& failure, HttpHeaders fields = {});
   std::chrono::milliseconds longest_stall(bool is_made) const;
+  // Bytes that a client may leave unread for as long as an idle connection may last.
+  std::size_t little() const { return 2 * shared_.settings.behind; }
   void on_deadline();
   void set_gone();
   void linger();
@@ -111,9 +115,9 @@ class HttpConnection final : public HttpAnswered, public std::enable_shared_from
   const std::string client_;
   const bool checks_host_;
   State state_ = State::head;
-  Time deadline_, progress_;                                         // progress_: when the client last took output
-  Time over_since_ = Time::max();                                    // when unread() exceeded HttpSettings::unsent
-  Time grown_;                                                       // when output was last added
+  Time deadline_, progress_;       // progress_: when output could last be sent, or was taken
+  Time over_since_ = Time::max();  // when unread() exceeded HttpSettings::unsent
+  Time grown_;                     // when output was last added
   bool is_reading_ = false, is_writing_ = false, is_ended_ = false;  // is_ended_: the client sends nothing more
 
   std::string in_;  // received and not yet consumed, from in_at_ on
@@ -127,7 +131,7 @@ class HttpConnection final : public HttpAnswered, public std::enable_shared_from
   std::string out_;  // to be sent, from out_at_ on
   std::size_t out_at_ = 0;
   std::size_t counted_answer_ = 0;  // memory() in HttpShared::answer_bytes
-  int held_ = 0;                    // bytes that the system had, when time was last checked
+  [[maybe_unused]] int held_ = 0;   // most bytes that the system has had since progress_
 
   std::shared_ptr<HttpAnswerBuffer> answer_;
   std::chrono::system_clock::time_point began_;

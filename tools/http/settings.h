@@ -14,8 +14,8 @@
 
 namespace minimind {
 
-// Of a body, within each body_timeout.
-inline constexpr std::size_t body_step = std::size_t{16} << 10;
+// Bytes of a body within each body_timeout, and of an answer within each stall_timeout.
+inline constexpr std::size_t body_step = std::size_t{16} << 10, answer_step = std::size_t{16} << 10;
 
 // Where an HTTP server listens, who may use it, and its limits.
 struct HttpSettings {
@@ -43,8 +43,8 @@ struct HttpSettings {
   std::size_t answer_memory = std::size_t{256} << 20;
   std::chrono::milliseconds head_timeout{10'000};   // from the first byte of a request, or the start of the connection
   std::chrono::milliseconds body_timeout{30'000};   // for each body_step
-  std::chrono::milliseconds idle_timeout{75'000};   // between requests, and for a client that is hardly behind
-  std::chrono::milliseconds stall_timeout{30'000};  // while the client takes none of the answer
+  std::chrono::milliseconds idle_timeout{75'000};   // between requests, and for little of an answer that is unread
+  std::chrono::milliseconds stall_timeout{30'000};  // for each answer_step
   std::chrono::milliseconds large_stall{1'000};     // the same of more than answer_memory, while it is still being made
   std::chrono::milliseconds drain{30'000};          // for running answers, once the server stops
 

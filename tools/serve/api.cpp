@@ -320,7 +320,10 @@ RequestError Api::cannot_wait() const {
 // Returns false if too many requests wait.
 bool Api::post(const std::shared_ptr<Work>& work, bool is_long) {
   work->has_begun = false;
-  return (is_long ? long_tasks_ : brief_tasks_).post([this, work, is_long] { prepare(work, is_long); });
+  return (is_long ? long_tasks_ : brief_tasks_).post([this, work, is_long] {
+    prepare(work, is_long);
+    if (is_long) models_.drop_outdated();  // it held its model, whose texts may have ended meanwhile
+  });
 }
 
 void Api::read(Work& work) {

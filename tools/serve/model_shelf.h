@@ -71,8 +71,8 @@ class ModelShelf {
   // as get() does for an unknown name.
   void unload(const std::string& name);
 
-  // Drops the models that were unloaded, and those whose files were written anew, whose texts have ended. get(),
-  // unload() and the loading of another model do so, too.
+  // Drops the models that were unloaded, and those whose files were written anew, if their texts have ended and no
+  // request holds them. get(), unload() and the loading of a model do so, too.
   void drop_outdated();
   // Sets what is called, under a lock and on an engine's thread, when there is a model to drop; empty: nothing.
   void on_outdated(std::function<void()> action);
@@ -162,10 +162,10 @@ class ModelShelf {
 
   std::atomic<bool> waits_for_room_ = false;  // make_room() does
 
-  mutable std::mutex mutex_;      // guards all below
-  std::condition_variable idle_;  // an engine has no texts any more
+  mutable std::mutex mutex_;           // guards all below
+  std::condition_variable idle_;       // an engine has no texts any more
+  std::function<void()> on_outdated_;  // the engines of loaded_ call it, also while they are destroyed
   std::vector<Loaded> loaded_;
-  std::function<void()> on_outdated_;
   std::uint64_t uses_ = 0;
   std::set<std::string> other_names_;            // hashes of those that the log has
   std::map<std::string, EngineCounts> dropped_;  // of models that are not loaded any more

@@ -873,10 +873,42 @@ TEST(HttpServer, AClientThatReadsSteadilyIsNotStalledHoweverSlowItIs) {
   const auto answer = server.held();
   answer->send(200, "text/plain", std::string(2'000'000, 'x'));
   for (int i = 0; i < 60; ++i) {
-    ASSERT_TRUE(client.receive(1s, 1000)) << i;
+    ASSERT_TRUE(client.receive(1s, 2000)) << i;
     std::this_thread::sleep_for(50ms);
   }
   EXPECT_FALSE(answer->gone());
+}
+
+TEST(HttpServer, AClientThatReadsHardlyAnythingIsDropped) {
+  HttpSettings settings;
+  settings.stall_timeout = settings.idle_timeout = 1s;
+  TestServer server(settings);
+  HttpClient client = server.connect(4096);
+  client.send(http_get("/hold"));
+  const auto answer = server.held();
+  answer->send(200, "text/plain", std::string(2'000'000, 'x'));
+  for (int i = 0; i < 600 && !answer->gone(); ++i) {
+    client.receive(1s, 100);
+    std::this_thread::sleep_for(10ms);
+  }
+  EXPECT_TRUE(answer->gone());
+}
+
+// The rest of it takes no more memory than an idle connection.
+TEST(HttpServer, WhatIsReadOfALargeAnswerIsForgotten) {
+  HttpSettings settings;
+  settings.answer_memory = 1'000'000;
+  settings.behind = 250'000;
+  TestServer server(settings);
+  HttpClient slow = server.connect(4096), other = server.connect(4096);
+  slow.send(http_get("/hold"));
+  const auto first = server.held();
+  first->send(200, "text/plain", std::string(3'000'000, 'x'));
+  while (slow.received().size() < 2'400'000) ASSERT_TRUE(slow.receive(5s));
+  other.send(http_get("/hold"));
+  server.held()->send(200, "text/plain", std::string(3'000'000, 'x'));
+  EXPECT_EQ(server.ask(http_get("/echo")).status, 200);
+  EXPECT_FALSE(first->gone()) << "it takes memory that the other needs";
 }
 
 TEST(HttpServer, AUnixSocketHoldsLittleOfAStream) {
@@ -891,14 +923,21 @@ TEST(HttpServer, AUnixSocketHoldsLittleOfAStream) {
 }
 
 TEST(HttpServer, AnAnswerThatIsMadeIsSentToAClientThatEndsItsOwnSide) {
-  TestServer server;
-  HttpClient client = server.connect(4096);
-  client.send(http_get("/hold"));
-  server.held()->send(200, "text/plain", std::string(2'000'000, 'x'));
-  ASSERT_TRUE(client.receive(5s));
-  client.end_sending();
-  std::this_thread::sleep_for(500ms);
-  EXPECT_EQ(client.read().body.size(), 2'000'000u);
+  for (const bool ends_before : {true, false}) {
+    TestServer server;
+    HttpClient client = server.connect(4096);
+    client.send(http_get("/hold"));
+    const auto answer = server.held();
+    if (ends_before) {
+      client.end_sending();
+      ASSERT_TRUE(becomes_true([&] { return answer->gone().load(); }));
+    }
+    answer->send(200, "text/plain", std::string(2'000'000, 'x'));
+    ASSERT_TRUE(client.receive(5s));
+    if (!ends_before) client.end_sending();
+    std::this_thread::sleep_for(500ms);
+    EXPECT_EQ(client.read().body.size(), 2'000'000u) << ends_before;
+  }
 }
 
 TEST(HttpServer, AStalledReaderIsDropped) {

@@ -3584,12 +3584,15 @@ TEST(ModelShelfTest, AModelThatWasUnloadedLeavesTheMemoryWhenItsTextsHaveEnded) 
   const TemporaryFolder folder;
   ModelShelf models(settings_of(folder, {"a.pth", "b.pth"}, 3 * one_demo));
   Api api(models, options());
-  const auto running =
-      complete_with(api, {{"model", "a"}, {"max_tokens", 200}, {"ignore_eos", true}, {"stream", true}});
-  ASSERT_TRUE(running->wait_for_pieces(2));
+  const auto running = std::make_shared<FakeAnswer>();
+  running->fall_behind_at(5);
+  post_to(api, "/v1/completions",
+          R"({"model": "a", "prompt": "江", "max_tokens": 200, "stream": true, "ignore_eos": true})", running);
+  ASSERT_TRUE(running->wait_for_pieces(5));
   const std::weak_ptr<ServedModel> model = models.get("a");
   models.unload("a");
   EXPECT_FALSE(model.expired());
+  running->catch_up();
   ASSERT_TRUE(running->wait());
   for (int i = 0; i < 1000 && !model.expired(); ++i) std::this_thread::sleep_for(std::chrono::milliseconds(10));
   EXPECT_TRUE(model.expired()) << "no other request comes";

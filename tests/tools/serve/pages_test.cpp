@@ -223,6 +223,7 @@ const std::map<std::string, std::size_t>& values() {
       {"KB of a body", body_step >> 10},
       {"seconds for a body", in_seconds(http.body_timeout)},
       {"seconds for an answer", in_seconds(http.stall_timeout)},
+      {"KB of an answer", answer_step >> 10},
       {"KB behind", http.behind >> 10},
       {"KB hardly behind", 2 * http.behind >> 10},
       {"seconds for a large answer", in_seconds(http.large_stall)},

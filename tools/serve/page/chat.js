@@ -29,9 +29,9 @@ export class Chat {
     if (conversation.turns.length > 0) this.scrollToEnd();
   }
 
-  // Shows what another tab has made of the conversation. A message that is being edited stays, and goes its own way: see save().
+  // Shows what another tab has made of the conversation. What is being written here stays, and goes its own way: see save().
   refresh(conversation) {
-    if (this.isRunning() || byId('turns').querySelector('.editor')) return;
+    if (this.isRunning() || byId('turns').querySelector('.editor, .call textarea:not(:placeholder-shown)')) return;
     this.conversation = conversation;
     this.followEnd(() => this.render());
   }
@@ -79,7 +79,7 @@ export class Chat {
   // The switch is there if a chosen model minds it. The lengths of contexts are below the answers.
   showModelFacts() {
     byId('think').hidden = this.models.checkpoints.size === 0 || !this.models.chosen().some(this.models.mindsThinking);
-    if (!this.isRunning()) for (const view of this.views.flat()) view.show({live: false});
+    for (const view of this.views.flat()) view.showStatistics();
   }
 
   sendBox() {
@@ -127,7 +127,7 @@ export class Chat {
     this.running.set(lane_index, {controller, turn_index});
     this.showRunning();
     announce(t('answering'));
-    const request = {model: lane.model, messages, tools: conversation.tools, think: this.think && this.models.mindsThinking(lane.model)};
+    const request = {model: lane.model, messages, tools: conversation.tools, think: this.think && !byId('think').hidden && this.models.mindsThinking(lane.model)};
     let frame = 0;
     const update = () => {
       frame = 0;
@@ -173,7 +173,9 @@ export class Chat {
     const changed = this.last_saved = Date.now();
     if (keepConversation({...conversation, changed})) conversation.changed = changed;
     else notify(t('storageFull'));
-    if (is_another) this.onkept(conversation);
+    if (!is_another) return;
+    notify(t('bothKept'));
+    this.onkept(conversation);
   }
 
   // -- what the user does with earlier messages

@@ -27,6 +27,7 @@ const TEXTS = {
   badMessage: ['message {} is not one of OpenAI’s messages', '第 {} 条消息不是 OpenAI 的消息格式'],
   storageFull: ['The browser did not store the conversation: its storage is full or disabled. Export it, or delete others.',
     '浏览器未能保存此对话：存储空间已满或被禁用。请导出此对话，或删除其他对话。'],
+  bothKept: ['Another tab has changed this conversation too: both versions are kept.', '另一个标签页也改动了此对话：两个版本都已保留。'],
   language: ['中文', 'English'],
   languageLabel: ['切换到中文', 'Switch to English'],
   themeAuto: ['Colours: as the system', '颜色：跟随系统'],

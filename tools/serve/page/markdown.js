@@ -29,7 +29,7 @@ export function showMarkdown(container, text) {
   const shown = container.shown_blocks ?? [];
   let same = 0;
   while (same < shown.length && same < blocks.length && shown[same].source === blocks[same].source) ++same;
-  // Code that grows stays in its element, which may have the focus and be scrolled.
+  // Code that grows stays in its element, which may have the focus and be scrolled, unless it is in a list or a quote.
   if (shown[same]?.code && blocks[same]?.code?.language === shown[same].code.language) {
     blocks[same].node = shown[same].node;
     showCode(blocks[same].node, blocks[same].code);

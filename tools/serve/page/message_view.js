@@ -59,6 +59,11 @@ export class LaneView {
     return nodes;
   }
 
+  // The context length of the model may be known by now.
+  showStatistics() {
+    this.footer.querySelector('.statistics')?.replaceWith(this.statistics(this.lane.messages.at(-1).info ?? {}));
+  }
+
   async copy(button) {
     const answers = this.lane.messages.filter((message) => message.role === 'assistant');
     const copied = await copyText(answers.map((message) => message.content).join('\n\n'));

@@ -102,7 +102,7 @@ export class ModelChoice {
 
 function select(id, label, options, chosen, onchoose) {
   const shown = options.find(([value]) => value === chosen)?.[1];
-  const node = element('select', {id, 'aria-label': label, title: shown ? `${label}: ${shown}` : label},
+  const node = element('select', {id, 'aria-label': label, title: shown ?? label},
     ...options.map(([value, text]) => element('option', {value, selected: value === chosen}, text)));
   node.addEventListener('change', () => onchoose(node.value));
   return element('span', {class: 'select'}, node, icon('chevron'));

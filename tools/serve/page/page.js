@@ -17,8 +17,9 @@ const narrow = matchMedia('(max-width: 60rem)');
 
 const models = new ModelChoice(showModelFacts);
 const sidebar = new Sidebar((conversation) => {
-  if (conversation?.id === chat.conversation.id) showChat();
-  else open(conversation ?? newConversation(chat.conversation));
+  if (conversation?.id !== chat.conversation.id) return open(conversation ?? newConversation(chat.conversation));
+  if (conversation.changed !== chat.conversation.changed) chat.refresh(conversation);
+  showChat();
 });
 const chat = new Chat(models, (conversation) => {
   keepCurrent();
@@ -29,6 +30,7 @@ const inside = new Inside(models);
 
 sidebar.onrename = (id, title) => {
   const conversation = id === chat.conversation.id ? chat.conversation : loadConversation(id);
+  if (!conversation) return;  // another tab has deleted it
   conversation.title = title;
   chat.keep(conversation);
 };
@@ -281,6 +283,7 @@ setInterval(followModels, MODELS_EVERY);
 document.addEventListener('visibilitychange', followModels);
 byId('models-retry').addEventListener('click', async () => {
   await loadModels();
+  if (document.activeElement !== document.body) return;  // the user is at something else
   if (byId('models-error').hidden) chat.focusBox();
   else byId('models-retry').focus();
 });

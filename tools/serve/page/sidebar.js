@@ -1,7 +1,7 @@
 // The list of conversations: search, rename, delete, export and import.
 
-import {allConversations, eraseConversation, exportConversation, importConversations, keepConversation, matches, titleOf,
-  } from './conversations.js';
+import {allConversations, eraseConversation, exportConversation, importConversations, keepConversation, loadConversation, matches, newId,
+  titleOf} from './conversations.js';
 import {byId, download, element, iconButton, notify} from './elements.js';
 import {t} from './language.js';
 
@@ -73,6 +73,7 @@ export class Sidebar {
     else this.show();
     byId('new-chat').focus();
     notify(t('removed', titleOf(conversation)), t('undo'), () => {
+      if (loadConversation(conversation.id)) conversation.id = newId();  // another tab has gone on with it
       keepConversation(conversation);
       this.onopen(conversation);
     });

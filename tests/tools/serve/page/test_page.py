@@ -1424,6 +1424,7 @@ class ErrorTest(PageTest):
         asked = self.server.paths.count('/v1/models')
         self.script("document.dispatchEvent(new Event('visibilitychange'))")
         self.wait(lambda: self.server.paths.count('/v1/models') > asked)
+        time.sleep(0.3)  # until the page has the answer
         self.find('#message').send_keys('typed meanwhile')
         self.assertFalse(self.find('#key-box').is_displayed())
         self.click('#models-retry')
@@ -1514,6 +1515,10 @@ class LookTest(PageTest):
         self.send('markdown')
         self.browser.set_view(320, 256)
         self.assertGreaterEqual(self.script('return document.getElementById("chat-scroll").clientHeight'), 100)
+        bottom = self.script('''
+            document.getElementById('chat').scrollTop = 1000;
+            return document.getElementById('message').getBoundingClientRect().bottom;''')
+        self.assertLess(bottom, 256)
         self.browser.reset_view()
 
     def test_a_print_has_the_whole_conversation_and_nothing_else(self):
