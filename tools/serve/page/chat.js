@@ -30,10 +30,12 @@ export class Chat {
   }
 
   // Shows what another tab has made of the conversation. What is being written here stays, and goes its own way: see save().
+  // Returns whether it is shown.
   refresh(conversation) {
-    if (this.isRunning() || byId('turns').querySelector('.editor, .call textarea:not(:placeholder-shown)')) return;
+    if (this.isRunning() || byId('turns').querySelector('.editor, .call textarea:not(:placeholder-shown)')) return false;
     this.conversation = conversation;
     this.followEnd(() => this.render());
+    return true;
   }
 
   isRunning() {
@@ -76,9 +78,11 @@ export class Chat {
     });
   }
 
-  // The switch is there if a chosen model minds it. The lengths of contexts are below the answers.
+  // The switch is there if a chosen model minds it; without a list of models, if it is on. The lengths of contexts are below the
+  // answers.
   showModelFacts() {
-    byId('think').hidden = this.models.checkpoints.size === 0 || !this.models.chosen().some(this.models.mindsThinking);
+    const is_known = this.models.checkpoints.size > 0;
+    byId('think').hidden = !(is_known || this.think) || !this.models.chosen().some(this.models.mindsThinking);
     for (const view of this.views.flat()) view.showStatistics();
   }
 
@@ -127,7 +131,7 @@ export class Chat {
     this.running.set(lane_index, {controller, turn_index});
     this.showRunning();
     announce(t('answering'));
-    const request = {model: lane.model, messages, tools: conversation.tools, think: this.think && !byId('think').hidden && this.models.mindsThinking(lane.model)};
+    const request = {model: lane.model, messages, tools: conversation.tools, think: this.think && this.models.mindsThinking(lane.model)};
     let frame = 0;
     const update = () => {
       frame = 0;
@@ -171,11 +175,10 @@ export class Chat {
     const is_another = kept !== null && kept.changed !== conversation.changed;
     if (is_another) conversation.id = newId();
     const changed = this.last_saved = Date.now();
-    if (keepConversation({...conversation, changed})) conversation.changed = changed;
-    else notify(t('storageFull'));
-    if (!is_another) return;
-    notify(t('bothKept'));
-    this.onkept(conversation);
+    const is_kept = keepConversation({...conversation, changed});
+    if (is_kept) conversation.changed = changed;
+    if (!is_kept || is_another) notify(t(is_kept ? 'bothKept' : 'storageFull'));
+    if (is_another) this.onkept(conversation);
   }
 
   // -- what the user does with earlier messages

@@ -18,7 +18,7 @@ const narrow = matchMedia('(max-width: 60rem)');
 const models = new ModelChoice(showModelFacts);
 const sidebar = new Sidebar((conversation) => {
   if (conversation?.id !== chat.conversation.id) return open(conversation ?? newConversation(chat.conversation));
-  if (conversation.changed !== chat.conversation.changed) chat.refresh(conversation);
+  refresh(conversation);
   showChat();
 });
 const chat = new Chat(models, (conversation) => {
@@ -52,11 +52,22 @@ function open(conversation) {
   chat.open(conversation);
   models.choose(conversation.models.length > 0 ? conversation.models : models.names);
   showModelFacts();
-  byId('system').value = conversation.system;
-  editTools(conversation.tools, (tools) => changeConversation({tools}));
   keepCurrent();
-  showTitle();
+  showConversation();
   showChat();
+}
+
+// Another tab has changed the shown conversation.
+function refresh(conversation) {
+  if (conversation.changed === chat.conversation.changed || byId('settings').contains(document.activeElement)) return;
+  if (chat.refresh(conversation)) showConversation();
+}
+
+// What is shown of the conversation beside its turns.
+function showConversation() {
+  byId('system').value = chat.conversation.system;
+  editTools(chat.conversation.tools, (tools) => changeConversation({tools}));
+  showTitle();
 }
 
 // A reload shows the conversation of the tab again, and a new tab that of the last one.
@@ -91,9 +102,8 @@ byId('system').addEventListener('input', (event) => changeConversation({system: 
 addEventListener('storage', (event) => {
   if (!event.key?.startsWith('minimind.conversation.')) return;
   const changed = event.key === `minimind.conversation.${chat.conversation.id}` && loadConversation(chat.conversation.id);
-  if (changed) chat.refresh(changed);
+  if (changed) refresh(changed);
   sidebar.show();
-  showTitle();
 });
 
 addEventListener('pagehide', () => {
@@ -227,9 +237,8 @@ byId('language').addEventListener('click', () => {
   showLanguage();
   models.show();
   showModelFacts();
-  showTitle();
   chat.render();
-  editTools(chat.conversation.tools, (tools) => changeConversation({tools}));
+  showConversation();
   completion.show();
   completion.showState();
   inside.show();
@@ -283,7 +292,7 @@ setInterval(followModels, MODELS_EVERY);
 document.addEventListener('visibilitychange', followModels);
 byId('models-retry').addEventListener('click', async () => {
   await loadModels();
-  if (document.activeElement !== document.body) return;  // the user is at something else
+  if (![document.body, byId('models-retry')].includes(document.activeElement)) return;  // the user is at something else
   if (byId('models-error').hidden) chat.focusBox();
   else byId('models-retry').focus();
 });

@@ -141,7 +141,7 @@ class PageTest(unittest.TestCase):
 
 class ChatTest(PageTest):
     def test_types_and_streams(self):
-        self.server.delay = 0.02
+        self.server.delay = 0.05
         self.send('think', wait=False)
         self.wait(lambda: self.answer() == 'Then the answer 😀.')
         self.wait(self.idle)
@@ -352,6 +352,14 @@ class ChatTest(PageTest):
         self.server.models = [*self.server.models, {'id': 'saved_later', 'object': 'model'}]
         self.browser.execute_script("document.dispatchEvent(new Event('visibilitychange'))")
         self.wait(lambda: self.all('#checkpoint-0 option[value="saved_later"]'))
+
+    def test_a_longer_context_is_shown_below_answers_whose_buttons_stay(self):
+        self.send('hello')
+        copy = self.find('.actions button')
+        self.server.models = [model('full_sft_768', context_length=123)]
+        self.browser.execute_script("document.dispatchEvent(new Event('visibilitychange'))")
+        self.wait(lambda: 'of 123 tokens' in self.content('.statistics'))
+        self.assertTrue(copy.is_displayed())
 
     def test_system_prompt_is_sent_first(self):
         self.click('#open-settings')
@@ -723,6 +731,7 @@ class ConversationsTest(PageTest):
         self.ask_in_another_tab('from another tab')
         self.click('#stop')
         self.wait(lambda: len(self.titles()) == 2)
+        self.assertIn('both versions are kept', self.text('#notice'))
         self.assertEqual([node.text for node in self.all('.bubble')], ['long'])
         self.load()
         self.assertIn('word9', self.answer())
@@ -739,9 +748,42 @@ class ConversationsTest(PageTest):
         self.edit(0)
         self.ask_in_another_tab('and again')
         self.assertEqual(self.focused(), 'Edited message')
+        self.find('.editor textarea').send_keys(Keys.ESCAPE)
+        self.assertEqual(len(self.all('.bubble')), 4)
+        self.find('#conversation-list .title').click()
+        self.assertEqual(len(self.all('.bubble')), 5)
+        self.edit(0)
+        self.ask_in_another_tab('once more')
         self.find('.editor textarea').send_keys(' more', Keys.ENTER)
         self.wait(lambda: self.idle() and len(self.titles()) == 2)
         self.assertEqual(len(self.all('.bubble')), 1)
+
+    def test_what_is_typed_is_not_lost_to_another_tab(self):
+        self.send('weather?')
+        self.find('.call textarea').send_keys('21')
+        self.ask_in_another_tab('from another tab')
+        self.assertEqual(self.find('.call textarea').get_attribute('value'), '21')
+        self.click('#open-settings')
+        self.find('#system').send_keys('Be brief.')
+        self.wait(lambda: len(self.titles()) == 2)
+
+    def test_settings_of_another_tab_are_shown(self):
+        self.send('hello')
+        self.script('''
+            const name = Object.keys(localStorage).find((key) => key.startsWith('minimind.conversation.'));
+            const kept = {...JSON.parse(localStorage.getItem(name)), changed: 1, system: 'Be brief.', title: 'Brief'};
+            localStorage.setItem(name, JSON.stringify(kept));
+            dispatchEvent(new StorageEvent('storage', {key: name}));''')
+        self.assertEqual(self.find('#system').get_attribute('value'), 'Be brief.')
+        self.assertIn('Brief', self.script('return document.title'))
+
+    def test_undo_keeps_what_another_tab_has_made_of_it(self):
+        self.send('hello')
+        kept = self.script('return Object.entries(localStorage).find(([key]) => key.startsWith("minimind.conversation."))')
+        self.item_button(0, 'Delete').click()
+        self.script('localStorage.setItem(arguments[0], arguments[1])', *kept)
+        self.click('#notice button')
+        self.wait(lambda: self.titles() == ['hello', 'hello'])
 
     def test_a_reload_shows_the_conversation_of_the_tab(self):
         self.send('mine')
@@ -1390,6 +1432,15 @@ class ErrorTest(PageTest):
         self.send('long', wait=False)
         self.assertFalse(self.find('.lane .error button').is_displayed())
 
+    def test_a_switch_that_is_on_is_seen_without_models(self):
+        self.click('#think')
+        self.server.key = 'secret'
+        self.browser.get(self.server.address)
+        self.wait(lambda: self.find('#key-box').is_displayed())
+        self.click('#key-cancel')
+        self.assertEqual(self.find('#think').get_attribute('aria-pressed'), 'true')
+        self.click('#think')
+
     def test_failed_question_can_be_tried_again(self):
         self.send('busy')
         self.wait(lambda: self.find('.lane .error'))
@@ -1530,7 +1581,7 @@ class LookTest(PageTest):
         ends = self.script('return [document.getElementById("turns").getBoundingClientRect().bottom, document.documentElement.scrollHeight]')
         self.assertGreater(ends[1], 1000)
         self.assertLessEqual(ends[0], ends[1])
-        for selector in ('#sidebar', 'header', '.composer', '.actions button', '.copy-code'):
+        for selector in ('#sidebar', 'header', '.composer', '.actions button', '.copy-code', '.statistics'):
             self.assertFalse(self.find(selector).is_displayed(), selector)
 
     def test_drawers_on_a_phone(self):
