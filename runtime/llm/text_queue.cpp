@@ -3,6 +3,7 @@
 #include <algorithm>
 #include <iterator>
 #include <ranges>
+#include <set>
 
 namespace minimind {
 namespace {
@@ -16,15 +17,15 @@ constexpr std::size_t most_looked_at = 64;
 // Texts that nobody waits for and that end in a step: their ends take time from others.
 constexpr std::size_t most_gone = 1024;
 
-// Texts that have ended and whose memory is not yet freed.
+// Texts that have ended and whose memory is not yet freed; and those that pause, nobody waits for, and end in a step.
 constexpr std::size_t most_old = 32;
 
 // Texts that are not read and go on all the same: so many rows take hardly longer than one, and delay the others
 // little.
 constexpr std::size_t most_unread = 8;
 
-// After so many steps a text may lose its place to one that has none.
-constexpr std::size_t steps_of_a_turn = 32;
+// After so many steps a text may lose its place to one that has none, and one that has paused comes before new ones.
+constexpr std::size_t steps_of_a_turn = 32, steps_of_a_pause = 2 * steps_of_a_turn;
 
 const std::atomic<bool> never = false;
 
@@ -71,15 +72,15 @@ void TextQueue::step() {
 
 void TextQueue::end_gone() {
   std::vector<std::unique_ptr<Text>> gone;
-  const auto take_gone = [&](auto& texts) {
+  const auto take_gone = [&](auto& texts, std::size_t most) {
     for (auto& text : texts) {
-      if (gone.size() == most_gone) break;
+      if (gone.size() == most) break;
       if (is_gone(text->job) && (!text->generation || text->paused)) gone.push_back(std::move(text));
     }
     std::erase(texts, nullptr);
   };
-  take_gone(running_);  // they have memory
-  take_gone(waiting_);
+  take_gone(running_, most_old);  // they have memory, which takes long to free
+  take_gone(waiting_, most_gone);
   for (const auto& text : gone) {
     if (text->generation) text->generation->ended();  // interrupts it
     end(*text);
@@ -89,6 +90,7 @@ void TextQueue::end_gone() {
 void TextQueue::start() {
   pause_unread();
   resume_if([this](const Text& text) { return !scheduler_.full() && !is_behind(text.job); });
+  resume_longest();
   start_waiting();
   pause_unread();  // memory may be lacking by now
   resume_if([this](const Text& text) { return has_place(text); });
@@ -166,6 +168,8 @@ void TextQueue::start_waiting() {
     turn_ = std::max(turn_, text->turn);
     if (text->generation) {
       running_.push_back(std::move(text));
+      new_took_last_ = true;
+      resume_longest();
     } else {
       end(*text);
     }
@@ -179,16 +183,30 @@ void TextQueue::resume_if(const std::function<bool(const Text&)>& may_resume) {
     if (text->paused && !text->waits_to_be_read) paused.push_back(text.get());
   }
   std::ranges::stable_sort(paused, {}, &Text::since);
+  std::set<std::size_t> denied;  // requests of a text that may not: none of its later ones may
   for (Text* const text : paused) {
-    if (may_resume(*text)) give_place(*text);
+    if (denied.contains(text->request)) continue;
+    if (may_resume(*text)) {
+      give_place(*text);
+    } else {
+      denied.insert(text->request);
+    }
   }
+}
+
+// Otherwise new texts, of which more may come at any time, would take all places that others lose.
+void TextQueue::resume_longest() {
+  if (!new_took_last_) return;
+  resume_if([this](const Text& text) {
+    if (!new_took_last_ || steps_ - text.since < steps_of_a_pause || !has_place(text)) return false;
+    new_took_last_ = false;
+    return true;
+  });
 }
 
 std::map<std::size_t, std::size_t> TextQueue::places() const {
   std::map<std::size_t, std::size_t> places;
-  for (const auto& text : running_) {
-    if (!text->paused) ++places[text->request];
-  }
+  for (const Text* const text : placed_) ++places[text->request];
   return places;
 }
 
@@ -200,15 +218,14 @@ TextQueue::Text* TextQueue::text_to_pause(const Text& waiting) const {
   std::size_t most = own + 2;
   Text* latest = nullptr;
   Text* longest = nullptr;
-  for (const auto& text : running_) {
-    if (text->paused) continue;
+  for (Text* const text : placed_) {
     const std::size_t others = places[text->request];
     if (others >= most) {
       most = others;
-      latest = text.get();
+      latest = text;
     }
     if (others > own && steps_ - text->since >= steps_of_a_turn && (!longest || text->since < longest->since)) {
-      longest = text.get();
+      longest = text;
     }
   }
   return latest ? latest : longest;
@@ -217,7 +234,9 @@ TextQueue::Text* TextQueue::text_to_pause(const Text& waiting) const {
 // Another text pauses if no place is free.
 void TextQueue::give_place(Text& text) {
   if (scheduler_.full()) pause(*text_to_pause(text));
+  placed_.reserve(placed_.size() + 1);
   scheduler_.add(*text.generation, text.request);
+  placed_.insert(std::ranges::upper_bound(placed_, text.number, {}, &Text::number), &text);
   text.paused = false;
   text.since = steps_;
   if (std::exchange(text.was_unread, false) && text.job.on_read) text.job.on_read();
@@ -225,6 +244,7 @@ void TextQueue::give_place(Text& text) {
 
 void TextQueue::pause(Text& text) {
   scheduler_.remove(*text.generation);
+  std::erase(placed_, &text);
   text.paused = true;
   text.since = steps_;
 }
@@ -280,6 +300,7 @@ TextQueue::Start TextQueue::start(Text& text) {
           if (text.job.on_text) text.job.on_text(piece, *text.generation);
         },
         text.job.gone ? *text.job.gone : never);
+    text.number = ++starts_;
     give_place(text);
   } catch (...) {
     text.error = std::current_exception();
@@ -300,6 +321,7 @@ void TextQueue::compute(std::size_t prompt_tokens) {
     const auto text =
         std::ranges::find(running_, generation, [](const auto& other) { return other->generation.get(); });
     (*text)->error = error;
+    std::erase(placed_, text->get());
     ended_.push_back(std::move(*text));
     running_.erase(text);
   }
@@ -329,6 +351,7 @@ void TextQueue::take_waiting(TextQueue& from) {
 
 void TextQueue::end_running(const std::exception_ptr& error) {
   report();
+  placed_.clear();
   for (const auto& text : std::exchange(running_, {})) {
     scheduler_.remove(*text->generation);
     text->error = error;
@@ -372,6 +395,7 @@ void TextQueue::remove(const GenerationTask& task) {
   const auto text = std::ranges::find_if(running_, is_it);
   if (text == running_.end()) return;
   scheduler_.remove(*(*text)->generation);
+  std::erase(placed_, text->get());
   release(**text);
   running_.erase(text);
 }

@@ -75,8 +75,9 @@ struct TextQueueLimits {
 //
 // Nobody keeps all others out. While there is no place for a text, the latest text of the request that has the most
 // places pauses, if it has two more, or the text that has had its place for the longest time, if that were 32 steps and
-// its request has more places; what has paused goes on in a place that it gets in the same way. All texts of a request
-// but its first leave a fourth of the memory. Once a text came that needs at most 1/32 of it, all that need more leave
+// its request has more places; what has paused goes on in a place that it gets in the same way. Texts that are new come
+// before it, but after 64 steps every second place is its. All texts of a request but its first leave a fourth of the
+// memory. Once a text came that needs at most 1/32 of it, all that need more leave
 // 1/16 while others run: small texts pass those that wait for memory, as long as they take no more than that together.
 //
 // A text that is not read waits to be: it does not start, or it pauses after its first token. But while others wait for
@@ -139,6 +140,7 @@ class TextQueue {
     TextJob job;
     std::size_t request;     // that it is of
     std::size_t turn;        // texts start in this order
+    std::size_t number = 0;  // of those that started
     std::size_t passed = 0;  // texts that came later and started earlier
     std::size_t since = 0;   // the step in which it got or lost its place
     Context* context = nullptr;
@@ -156,6 +158,7 @@ class TextQueue {
   bool lacks_memory() const;
   std::size_t unread_that_may_start() const;
   void start_waiting();
+  void resume_longest();
   std::map<std::size_t, std::size_t> places() const;  // that each request has
   bool has_place(const Text& waiting) const { return !scheduler_.full() || text_to_pause(waiting); }
   Text* text_to_pause(const Text& waiting) const;
@@ -182,10 +185,12 @@ class TextQueue {
   ContextPool pool_;
   std::deque<std::unique_ptr<Text>> waiting_;  // by their turns
   std::vector<std::unique_ptr<Text>> running_, ended_;
+  std::vector<Text*> placed_;                     // those of running_ that have places, by their numbers
+  bool new_took_last_ = false;                    // whether the last place went to a text that is new
   std::vector<std::unique_ptr<Generation>> old_;  // of texts that ended: they may have much memory to free
   bool has_small_ = false;                        // since a small text came
   bool hurries_ = false;
-  std::size_t requests_ = 0;
+  std::size_t requests_ = 0, starts_ = 0;
   std::size_t steps_ = 0;
   std::size_t turn_ = 0;  // the latest of those that started
 };

@@ -618,6 +618,17 @@ TEST_F(TextQueueTest, ATextThatWaitsForAPlaceComesBeforeThoseThatPause) {
   EXPECT_EQ(numbers().size(), 7u);
 }
 
+TEST_F(TextQueueTest, ATextThatPausesGoesOnWhileNewOnesCome) {
+  TextQueue queue(llm_, limits(2, 20'000));
+  queue.submit(one(job(0, 60)));
+  std::size_t next = 1;
+  for (int steps = 0; steps < 500 && std::ranges::find(ends_, 0u, &End::number) == ends_.end(); ++steps) {
+    while (queue.waiting() < 3) queue.submit(one(job(next++, 50)));
+    queue.step();
+  }
+  EXPECT_NE(std::ranges::find(ends_, 0u, &End::number), ends_.end());
+}
+
 TEST_F(TextQueueTest, TextsThatHaveEndedKeepTheirResultsWhenTheOthersFail) {
   TextQueue queue(llm_, limits(2, 40));
   queue.submit(one(job(0, 1)));
