@@ -48,14 +48,18 @@ void HttpAnswerBuffer::start(std::string_view content_type) {
 
 void HttpAnswerBuffer::write(std::string piece) {
   std::unique_lock lock(mutex_);
-  if (given_.phase != Phase::pieces || gone_ || piece.empty()) return;
+  if (given_.phase != Phase::pieces || piece.empty()) return;
+  if (gone_) {
+    lacks_pieces_ = true;
+    return;
+  }
   given_.bytes += piece;
   notify(std::move(lock), false);
 }
 
 void HttpAnswerBuffer::finish() {
   std::unique_lock lock(mutex_);
-  if (given_.phase != Phase::pieces) return;
+  if (given_.phase != Phase::pieces || lacks_pieces_) return;
   given_.phase = Phase::finished;
   notify(std::move(lock));
 }

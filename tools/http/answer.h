@@ -53,6 +53,7 @@ class HttpAnswerBuffer {
   std::mutex mutex_;
   Taken given_;
   bool notified_ = false;
+  bool lacks_pieces_ = false;  // its client was gone: such a stream must not end as if it were whole
 };
 
 // Returns the interface of the buffer for a handler; when it is destroyed without an end, the answer is abandoned.

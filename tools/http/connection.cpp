@@ -442,9 +442,9 @@ void HttpConnection::stop() {
 void HttpConnection::check_time(Time now) {
   guarded([this, now] {
     if (is(State::closed)) return;
-    note_taken(now);
     const HttpSettings& settings = shared_.settings;
     const bool is_made = is(State::answering) && !is_answered_;
+    if (!is_made || unread() <= settings.answer_memory) note_taken(now);  // large_stall is for what can be sent
     // A stream that waits for its client does not grow.
     const bool is_over = is_made && grown_ - over_since_ > settings.unsent_time;
     if (is_over || (unread() > 0 && now - progress_ > longest_stall(is_made))) return drop("too slow");
@@ -460,8 +460,7 @@ void HttpConnection::check_time(Time now) {
 void HttpConnection::note_taken([[maybe_unused]] Time now) {
 #ifdef SIOCOUTQ
   int held = 0;  // bytes that the client's system has not yet taken
-  if (unread() == 0 || unread() > shared_.settings.answer_memory) return;
-  if (::ioctl(socket_, SIOCOUTQ, &held) != 0) return;
+  if (unread() == 0 || ::ioctl(socket_, SIOCOUTQ, &held) != 0) return;
   if (held_ - held >= static_cast<int>(answer_step)) {
     held_ = held;
     progress_ = now;

@@ -131,7 +131,7 @@ class HttpConnection final : public HttpAnswered, public std::enable_shared_from
   std::string out_;  // to be sent, from out_at_ on
   std::size_t out_at_ = 0;
   std::size_t counted_answer_ = 0;  // memory() in HttpShared::answer_bytes
-  [[maybe_unused]] int held_ = 0;   // most bytes that the system has had since progress_
+  [[maybe_unused]] int held_ = 0;   // most that the system was seen to have since it last fell by answer_step
 
   std::shared_ptr<HttpAnswerBuffer> answer_;
   std::chrono::system_clock::time_point began_;

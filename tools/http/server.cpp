@@ -204,14 +204,15 @@ class HttpServer::Server {
     if (shared_.stopping && connections_.empty()) loop_.stop();
   }
 
-  // Drops the clients that have not taken from their answers for the longest time, until the rest fits.
+  // Drops the clients that have not taken from their answers for the longest time, until the rest fits. Those of small
+  // answers stay: together they take no more memory than that.
   void make_room_beside(const HttpConnection& newest) {
     for (;;) {
       std::size_t largest = 0;
       std::shared_ptr<HttpConnection> slowest;
       for (const auto& [key, connection] : connections_) {
         largest = std::max(largest, connection->memory());
-        if (key == &newest || connection->unread() == 0) continue;
+        if (key == &newest || connection->unread() == 0 || connection->memory() <= 2 * settings_.behind) continue;
         if (!slowest || connection->progress() < slowest->progress()) slowest = connection;
       }
       if (!slowest || shared_.answer_bytes - largest <= settings_.answer_memory) return;

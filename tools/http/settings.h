@@ -45,8 +45,9 @@ struct HttpSettings {
   std::chrono::milliseconds body_timeout{30'000};   // for each body_step
   std::chrono::milliseconds idle_timeout{75'000};   // between requests, and for little of an answer that is unread
   std::chrono::milliseconds stall_timeout{30'000};  // for each answer_step
-  std::chrono::milliseconds large_stall{1'000};     // the same of more than answer_memory, while it is still being made
-  std::chrono::milliseconds drain{30'000};          // for running answers, once the server stops
+  std::chrono::milliseconds large_stall{
+      1'000};  // while none of more than answer_memory can be sent, and it is still being made
+  std::chrono::milliseconds drain{30'000};  // for running answers, once the server stops
 
   HttpLog log;  // empty: none
   bool log_is_json = false;

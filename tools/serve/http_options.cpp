@@ -68,7 +68,7 @@ void add_limits(CommandOptions& command, HttpArguments& http) {
       bilingual("largest body of a request, in MB; over it status 413", "请求体的大小上限，单位 MB；超出返回 413"));
   add_number(
       command, "--max-unread", http.unsent_kb, "KB", 1, 1024 * 1024,
-      bilingual("streamed output kept for a slow client, in KB; the client is dropped if it grows for 10 s with more",
+      bilingual("streamed output kept for a slow client, in KB; if it grows for 10 s with more, the client is dropped",
                 "为读取缓慢的客户端暂存的流式输出上限，单位 KB；超出且仍在增长达 10 秒则断开"));
 }
 
