@@ -183,7 +183,7 @@ Generated Generation::finish() {
   if (decode_start_) result_.decode_seconds = seconds_since(*decode_start_);
   result_.tokens.assign(tokens_.begin() + static_cast<std::ptrdiff_t>(prompt_size_), tokens_.end());
   result_.text = stream_->take_text();
-  result_.conforms = !constraint_ || constraint_->conforms(result_.text);
+  result_.conforms = !constraint_ || !options_.judges_text || constraint_->conforms(result_.text);
   return std::move(result_);
 }
 

@@ -102,6 +102,7 @@ struct GenerateOptions {
   SamplingOptions sampling;
   std::shared_ptr<const TextPenalties> penalties;  // of `sampling`, after the prompt; null: yet to be made
   MakeConstraint constraint;                       // of the text; empty: any token may follow
+  bool judges_text = true;                         // find out Generated::conforms, which reads the whole text again
   // Returns the logits from which the token after these is sampled, valid until the next call; empty: the model's.
   std::function<std::span<const float>(std::span<const std::int32_t> tokens, std::span<const float> logits)> process;
   Drafter* drafter = nullptr;         // guesses tokens, which changes nothing but the speed; null: none
@@ -123,7 +124,7 @@ struct Generated {
   std::vector<TokenScore> scores{};         // [tokens], if requested
   std::vector<TokenScore> prompt_scores{};  // of the prompt's tokens but the first, if requested
   FinishReason finish_reason = FinishReason::length;
-  bool conforms = true;                  // to the constraint, if any: not when the text was cut short
+  bool conforms = true;                  // to the constraint, if it is judged: not when the text was cut short
   std::size_t prompt_tokens_reused = 0;  // were in the context
   std::size_t prompt_tokens_done = 0;    // were computed: all the others, unless it was interrupted
   double prompt_seconds = 0;             // until the first token could be sampled

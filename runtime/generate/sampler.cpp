@@ -50,17 +50,17 @@ void keep_top_p(double p, Candidates& candidates) {
   candidates.resize(kept);
 }
 
-// The smallest set whose sum exceeds p stays, in the order of the distance of -log(probability) from the entropy
-// (Meister et al., arXiv:2202.00666).
+// The smallest set whose sum exceeds p stays, typical -log(probability) first (Meister et al., arXiv:2202.00666).
 void keep_typical_p(double p, Candidates& candidates) {
   const auto surprise = [](const Candidate& candidate) {  // probability 0: infinite
     return -std::log(std::max(candidate.probability, std::numeric_limits<double>::min()));
   };
   double entropy = 0;
   for (const Candidate& candidate : candidates) entropy += candidate.probability * surprise(candidate);
-  const auto distance = [&](const Candidate& candidate) { return std::fabs(surprise(candidate) - entropy); };
-  std::stable_sort(candidates.begin(), candidates.end(),
-                   [&](const Candidate& a, const Candidate& b) { return distance(a) < distance(b); });
+  std::vector<std::pair<double, Candidate>> typical;  // with the distances from the entropy
+  for (const Candidate& other : candidates) typical.emplace_back(std::fabs(surprise(other) - entropy), other);
+  std::ranges::stable_sort(typical, {}, &std::pair<double, Candidate>::first);
+  std::ranges::transform(typical, candidates.begin(), &std::pair<double, Candidate>::second);
   keep_top_p(p, candidates);
   std::sort(candidates.begin(), candidates.end(), before);
 }

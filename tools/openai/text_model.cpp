@@ -52,15 +52,6 @@ CheckpointFacts facts_of(const Checkpoint& checkpoint, WeightType type) {
           .bytes = bytes_in_memory(checkpoint, type)};
 }
 
-std::size_t bytes_of(const TextTask& task) {
-  std::size_t bytes = sizeof task + task.prompt.size() * sizeof task.prompt[0] +
-                      task.options.sampling.logit_bias.size() * sizeof(LogitBias);
-  for (const auto* const texts : {&task.options.stop, &task.options.sampling.dry.sequence_breakers}) {
-    for (const std::string& text : *texts) bytes += sizeof text + text.size();
-  }
-  return bytes;
-}
-
 // How many a text may have, if it becomes as long as it may.
 std::size_t log_probabilities_of(const TextTask& task) {
   const GenerateOptions& options = task.options;
@@ -104,6 +95,15 @@ void check_sampling(const SamplingOptions& sampling, std::size_t vocab_size) {
 }
 
 }  // namespace
+
+std::size_t bytes_of(const GenerationTask& task) {
+  std::size_t bytes = sizeof(TextTask) + task.prompt.size() * sizeof task.prompt[0] +
+                      task.options.sampling.logit_bias.size() * sizeof(LogitBias);
+  for (const auto* const texts : {&task.options.stop, &task.options.sampling.dry.sequence_breakers}) {
+    for (const std::string& text : *texts) bytes += sizeof text + text.size();
+  }
+  return bytes;
+}
 
 std::size_t weight_bytes_of(const GenerationArguments& arguments) {
   const CheckpointOptions& options = arguments.checkpoint;
@@ -233,6 +233,7 @@ TextTask TextModel::task_of(const Request& request, const TextPrompt* prompt, st
   if (request.calls == CallRule::single && may_call) options.stop.emplace_back(answer_tags.back());
   options.end_tokens.insert(options.end_tokens.end(), request.stop_tokens.begin(), request.stop_tokens.end());
   options.constraint = constraint_of(request);
+  options.judges_text = false;
   if (request.min_tokens > 0) {
     options.constraint = with_least_tokens(request.min_tokens, std::move(options.constraint));
   }

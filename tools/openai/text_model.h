@@ -37,6 +37,9 @@ struct TextTask : GenerationTask {
   std::string only_function{};  // of a forced answer, that all calls are of; empty if there are several
 };
 
+// About the bytes that it consists of, not what its text will take.
+std::size_t bytes_of(const GenerationTask& task);
+
 // What a checkpoint is, for people.
 struct CheckpointFacts {
   std::string format{};        // as Checkpoint has it

@@ -37,8 +37,9 @@ constexpr std::string_view model_path_prefix = "/v1/models/", response_path_pref
 // the version of Ollama whose API the routes speak, whatever that of this program.
 constexpr std::string_view ollama_api_version = "0.12.6";
 
-// Of a model that outlives it.
+// Of a model that outlives it. Throws RequestError if the model takes no request now.
 SubmitTexts submit_to(ServedModel& served) {
+  served.engine.check_room();
   return [&served](std::vector<TextJob> jobs) { served.engine.submit(std::move(jobs)); };
 }
 
@@ -322,7 +323,7 @@ bool Api::post(const std::shared_ptr<Work>& work, bool is_long) {
   work->has_begun = false;
   return (is_long ? long_tasks_ : brief_tasks_).post([this, work, is_long] {
     prepare(work, is_long);
-    if (is_long) models_.drop_outdated();  // it held its model, whose texts may have ended meanwhile
+    models_.drop_outdated();  // it held its model, whose texts may have ended meanwhile
   });
 }
 
@@ -406,9 +407,10 @@ RequestDefaults Api::defaults_for(const ChatJson& body) const {
 
 void Api::complete(const ApiRequest& given, const Answer& answer, bool chat) {
   const std::shared_ptr<ServedModel> served = model_of(given.body, answer);
+  const SubmitTexts submit = submit_to(*served);
   Request request = read_request(given.body, chat, defaults_for(given.body));
   take_hints()(request.hints);
-  Completion::start(served->model, submit_to(*served), std::move(request), take_seeds(), answer);
+  Completion::start(served->model, submit, std::move(request), take_seeds(), answer);
 }
 
 TakeHints Api::take_hints() {
@@ -442,9 +444,10 @@ ResponseRequest Api::response_request(const ApiRequest& request) const {
 
 void Api::responses(const ApiRequest& given, const Answer& answer) {
   const std::shared_ptr<ServedModel> served = model_of(given.body, answer);
+  const SubmitTexts submit = submit_to(*served);
   ResponseRequest request = response_request(given);
   take_hints()(request.text.hints);
-  start_response(served->model, submit_to(*served), std::move(request), take_seeds(), responses_, answer);
+  start_response(served->model, submit, std::move(request), take_seeds(), responses_, answer);
 }
 
 void Api::count_response_tokens(const ApiRequest& request, const Answer& answer) {
@@ -462,13 +465,16 @@ void Api::one_response(const ApiRequest& request, const Answer& answer) {
     throw RequestError("stream is true, expected false, because only a response with background can be streamed again",
                        "stream");
   }
-  answer->send(200, json_type, responses_->find(id, "response_id").response);
+  const std::shared_ptr<const StoredResponse> stored = responses_->find(id, "response_id");
+  if (stored->response.size() > most_brief_bytes) begin_long_work();
+  answer->send(200, json_type, stored->response);
 }
 
 void Api::response_input(const ApiRequest& request, const Answer& answer) {
-  const std::string id = response_id_of(request.path), input = responses_->find(id, "response_id").input;
-  if (input.size() > most_brief_bytes) begin_long_work();
-  send_json(*answer, item_list(parse_chat_json(input, "the stored input"), id, request.query));
+  const std::string id = response_id_of(request.path);
+  const std::shared_ptr<const StoredResponse> stored = responses_->find(id, "response_id");
+  if (stored->input.size() > most_brief_bytes) begin_long_work();
+  send_json(*answer, item_list(parse_chat_json(stored->input, "the stored input"), id, request.query));
 }
 
 void Api::cancel_response(const ApiRequest& request, const Answer&) {
@@ -740,6 +746,7 @@ void Api::wait_for_engine(EngineThread& engine, const EngineThread::Action& acti
 }
 
 void Api::flush_cache(const ApiRequest& request, const Answer& answer) {
+  begin_long_work();  // it waits for a step
   if (request.body.is_object()) BodyFields(request.body).reject_the_rest();
   wait_for_engine(models_.only()->engine, [](ContextPool& pool) { pool.clear(); });
   send_json(*answer, {{"success", true}, {"message", "the cache is empty"}});

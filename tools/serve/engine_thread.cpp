@@ -122,6 +122,19 @@ bool EngineThread::is_full() const {
   return has_no_room();
 }
 
+void EngineThread::check_room() const {
+  const std::lock_guard lock(mutex_);
+  require_room();
+}
+
+void EngineThread::require_room() const {
+  if (draining_) std::rethrow_exception(shutting_down());
+  if (!has_no_room()) return;
+  throw RequestError(fmt::format("{} requests are waiting already, expected fewer than {}; try again later",
+                                 requests_ - std::min(requests_, limits_.parallel), limits_.queue),
+                     "", "queue_full");
+}
+
 void EngineThread::submit(std::vector<TextJob> jobs) {
   for (const TextJob& job : jobs) {
     try {
@@ -131,21 +144,24 @@ void EngineThread::submit(std::vector<TextJob> jobs) {
     }
   }
   const auto request = std::make_shared<RequestEnd>(RequestEnd{.texts = jobs.size()});
+  for (const TextJob& job : jobs) request->bytes += bytes_of(*job.task);
   for (TextJob& job : jobs) count_end_of(job, request);  // before the engine's thread would wait for the mutex
   {
     const std::lock_guard lock(mutex_);
-    if (draining_) std::rethrow_exception(shutting_down());
-    if (has_no_room()) {
-      throw RequestError(fmt::format("{} requests are waiting already, expected fewer than {}; try again later",
-                                     requests_ - std::min(requests_, limits_.parallel), limits_.queue),
-                         "", "queue_full");
-    }
+    require_room();
     if (jobs.size() > 1 && texts_ + jobs.size() > most_texts) {
       throw RequestError(fmt::format("{} texts are running or waiting already, expected at most {} with the {} of this "
                                      "request; try again later, or ask for fewer",
                                      texts_, most_texts, jobs.size()),
                          "", "queue_full");
     }
+    if (request->bytes > small_request && bytes_ + request->bytes > limits_.task_memory) {
+      throw RequestError(fmt::format("the requests that run or wait take {} bytes, expected at most {} with the {} of "
+                                     "this one; try again later, or ask for fewer texts",
+                                     bytes_, limits_.task_memory, request->bytes),
+                         "", "queue_full");
+    }
+    bytes_ += request->bytes;
     const auto now = Clock::now();
     if (!has_work()) progress_ = now;
     texts_ += jobs.size();
@@ -218,7 +234,10 @@ void EngineThread::end_text(OnEnd on_end, Generated generated, const std::except
   on_end = nullptr;  // what it holds ends before the engine is idle
   {
     const std::lock_guard lock(mutex_);
-    if (--request.texts == 0) --requests_;
+    if (--request.texts == 0) {
+      --requests_;
+      bytes_ -= request.bytes;
+    }
     if (--texts_ > 0) return;
     idle_.notify_all();
   }

@@ -57,10 +57,14 @@ class StepTurn {
   StepTurns& turns_;
 };
 
+// Bytes of a request that is accepted whatever others take.
+inline constexpr std::size_t small_request = std::size_t{64} << 10;
+
 struct EngineLimits {
-  std::size_t parallel;   // texts at once
-  std::size_t kv_memory;  // bytes of keys and values
-  std::size_t queue;      // requests that wait
+  std::size_t parallel;                             // texts at once
+  std::size_t kv_memory;                            // bytes of keys and values
+  std::size_t queue;                                // requests that wait
+  std::size_t task_memory = 2 * most_copied_bytes;  // bytes that the requests which run or wait consist of
 };
 
 // The one thread that runs a model and its TextQueue, for texts of any other thread. It runs steps while there are
@@ -78,6 +82,9 @@ class EngineThread {
   // Adds the texts of a request. Throws RequestError if the queue is full, after drain(), if the memory for keys and
   // values is too small for one of them, or if they and all that wait would be too many texts.
   void submit(std::vector<TextJob> jobs);
+
+  // Throws if submit() would reject any request: what it consists of need not be worked out then.
+  void check_room() const;
 
   // Rejects new texts from now on. The others come to their end.
   void drain();
@@ -123,7 +130,7 @@ class EngineThread {
   // Of a request, guarded by mutex_: the texts whose ends have not been reported, those that are still computed, and
   // the work of the others: work_of().
   struct RequestEnd {
-    std::size_t texts, computed = texts, work = 0;
+    std::size_t texts, computed = texts, work = 0, bytes = 0;
   };
   void count_end_of(TextJob& job, const std::shared_ptr<RequestEnd>& request);
   void end_elsewhere(std::function<void()> end, const std::shared_ptr<const RequestEnd>& request);
@@ -139,6 +146,7 @@ class EngineThread {
   std::unique_ptr<TextQueue> new_queue() const;
   // With mutex_ locked:
   bool has_work() const { return texts_ > 0 || action_ || !replacements_.empty(); }
+  void require_room() const;
   bool has_no_room() const { return requests_ >= limits_.parallel + limits_.queue; }
   void note_load();
 
@@ -164,7 +172,7 @@ class EngineThread {
   std::deque<Replacement> replacements_;
   const Action* action_ = nullptr;
   std::exception_ptr action_error_;
-  std::size_t texts_ = 0, requests_ = 0;  // submitted and not ended
+  std::size_t texts_ = 0, requests_ = 0, bytes_ = 0;  // submitted and not ended
   bool draining_ = false, stopping_ = false;
   Clock::time_point hurries_until_{};
   Clock::time_point progress_ =

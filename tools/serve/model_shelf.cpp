@@ -7,6 +7,7 @@
 #include <chrono>
 #include <filesystem>
 #include <iterator>
+#include <new>
 #include <system_error>
 
 #include "tools/openai/request_error.h"
@@ -272,12 +273,13 @@ std::shared_ptr<ServedModel> ModelShelf::loaded_or_newer(const Named& named, con
   }
 }
 
-void ModelShelf::drop_outdated() {
+void ModelShelf::drop_outdated() noexcept try {
   std::vector<std::shared_ptr<ServedModel>> dropped;  // destroyed without the lock, which their engines take
   const std::lock_guard lock(mutex_);
   for (std::size_t i = loaded_.size(); i-- > 0;) {
     if (is_to_drop(loaded_[i])) dropped.push_back(take(i));
   }
+} catch (const std::bad_alloc&) {  // the next call drops them
 }
 
 bool ModelShelf::is_to_drop(const Loaded& model) const {

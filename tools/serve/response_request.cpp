@@ -111,10 +111,10 @@ class InputReader {
 ChatJson items_before(const BodyFields& body, const ResponseStore& store) {
   const auto previous = body.text("previous_response_id");
   if (!previous) return ChatJson::array();
-  const StoredResponse stored = store.find(*previous, "previous_response_id");
-  if (stored.bytes() > most_brief_bytes) begin_long_work();
-  ChatJson items = parse_chat_json(stored.input, "the stored input");
-  const ChatJson response = parse_chat_json(stored.response, "the stored response");
+  const std::shared_ptr<const StoredResponse> stored = store.find(*previous, "previous_response_id");
+  if (stored->bytes() > most_brief_bytes) begin_long_work();
+  ChatJson items = parse_chat_json(stored->input, "the stored input");
+  const ChatJson response = parse_chat_json(stored->response, "the stored response");
   for (const ChatJson& item : response["output"]) {
     if (item["type"] != "function_call" || item["status"] == "completed") items.push_back(item);
   }
@@ -380,24 +380,26 @@ ResponseStore::Responses::const_iterator ResponseStore::place_of(const std::stri
 
 void ResponseStore::drop(const std::string& id) {
   const auto found = responses_.find(id);
-  bytes_ -= found->second.bytes();
-  for (const auto& [item, text] : found->second.output) owners_.erase(item);
+  bytes_ -= found->second->bytes();
+  for (const auto& [item, text] : found->second->output) owners_.erase(item);
   responses_.erase(found);
 }
 
 void ResponseStore::add(const std::string& id, StoredResponse response) {
+  const auto kept = std::make_shared<const StoredResponse>(std::move(response));
+  if (kept->bytes() > most_bytes / 2) return;
   const std::lock_guard lock(mutex_);
-  bytes_ += response.bytes();
+  bytes_ += kept->bytes();
   ids_.push_back(id);
-  for (const auto& [item, text] : response.output) owners_.emplace(item, id);
-  responses_.emplace(id, std::move(response));
+  for (const auto& [item, text] : kept->output) owners_.emplace(item, id);
+  responses_.emplace(id, kept);
   while (ids_.size() > most_responses || bytes_ > most_bytes) {
     drop(ids_.front());
     ids_.pop_front();
   }
 }
 
-StoredResponse ResponseStore::find(const std::string& id, const std::string& field) const {
+std::shared_ptr<const StoredResponse> ResponseStore::find(const std::string& id, const std::string& field) const {
   const std::lock_guard lock(mutex_);
   return place_of(id, field)->second;
 }
@@ -406,7 +408,7 @@ std::optional<std::string> ResponseStore::find_item(const std::string& id) const
   const std::lock_guard lock(mutex_);
   const auto owner = owners_.find(id);
   if (owner == owners_.end()) return std::nullopt;
-  return responses_.at(owner->second).output.at(id);
+  return responses_.at(owner->second)->output.at(id);
 }
 
 void ResponseStore::remove(const std::string& id) {

@@ -31,10 +31,11 @@ class ResponseStore {
  public:
   static constexpr std::size_t most_responses = 1000, most_bytes = std::size_t{32} << 20;
 
+  // One that takes over half of the memory is not kept, as no other one would be.
   void add(const std::string& id, StoredResponse response);
 
   // Returns the response. Throws RequestError about the field if it is not there, or not any more.
-  StoredResponse find(const std::string& id, const std::string& field) const;
+  std::shared_ptr<const StoredResponse> find(const std::string& id, const std::string& field) const;
 
   // Returns an item of the output of one of them, as JSON; std::nullopt if none has it.
   std::optional<std::string> find_item(const std::string& id) const;
@@ -43,7 +44,7 @@ class ResponseStore {
   void remove(const std::string& id);
 
  private:
-  using Responses = std::map<std::string, StoredResponse>;
+  using Responses = std::map<std::string, std::shared_ptr<const StoredResponse>>;
   Responses::const_iterator place_of(const std::string& id, const std::string& field) const;
   void drop(const std::string& id);
 

@@ -1287,8 +1287,8 @@ TEST(ResponseStoreTest, KeepsTheLatestConversations) {
   const StoredResponse large{std::string(ResponseStore::most_bytes / 8 * 3, 'a'), std::string(1000, 'b')};
   store.add("a", large);
   store.add("b", large);
-  EXPECT_EQ(store.find("a", "").response, large.response);
-  EXPECT_EQ(store.find("a", "").input, large.input);
+  EXPECT_EQ(store.find("a", "")->response, large.response);
+  EXPECT_EQ(store.find("a", "")->input, large.input);
   store.add("c", large);
   EXPECT_FALSE(has("a"));
   EXPECT_TRUE(has("b"));
@@ -1300,8 +1300,9 @@ TEST(ResponseStoreTest, KeepsTheLatestConversations) {
   for (std::size_t i = 0; i < ResponseStore::most_responses; ++i) store.add(std::to_string(i), {"", ""});
   EXPECT_FALSE(has("d"));
   EXPECT_TRUE(has("0"));
-  store.add("too large", {"", std::string(ResponseStore::most_bytes + 1, 'a')});
+  store.add("too large", {"", std::string(ResponseStore::most_bytes / 2 + 1, 'a')});
   EXPECT_FALSE(has("too large"));
+  EXPECT_TRUE(has("0")) << "it pushes no other out";
 }
 
 TEST(ResponseStoreTest, KeepsTheItemsOfItsResponses) {

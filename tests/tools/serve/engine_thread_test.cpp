@@ -346,6 +346,23 @@ TEST_F(EngineThreadTest, AcceptsTextsForItsPlacesAndItsQueueAndNoMore) {
   EXPECT_EQ(events_.wait(5).size(), 5u);
 }
 
+TEST_F(EngineThreadTest, WhatRequestsConsistOfIsLimitedTogether) {
+  EngineThread& engine = start({.parallel = 1, .kv_memory = bytes_of(1000), .queue = 9, .task_memory = 500'000});
+  const auto large = [this](std::size_t number) {
+    return one(job(number, 2, {}, [](TextTask& task) { task.options.stop.assign(100, std::string(3000, 'x')); }));
+  };
+  engine.submit(one(job(0, 20, [this] { events_.hold(); })));
+  events_.wait_until_held();
+  engine.submit(large(1));
+  EXPECT_THROW(engine.submit(large(2)), RequestError);
+  EXPECT_NO_THROW(engine.submit(one(job(3, 2)))) << "a small one";
+  events_.release();
+  EXPECT_EQ(events_.wait(3).size(), 3u);
+  for (int i = 0; i < 1000 && !engine.is_idle(); ++i) std::this_thread::sleep_for(1ms);
+  EXPECT_NO_THROW(engine.submit(large(4))) << "what has ended takes none";
+  EXPECT_EQ(events_.wait(4).size(), 4u);
+}
+
 TEST_F(EngineThreadTest, ATextOfANewRequestIsNotBehindAllTextsOfALargeOne) {
   constexpr std::size_t large = 100;
   EngineThread& engine = start({.parallel = 1, .kv_memory = bytes_of(1000), .queue = 1});

@@ -232,6 +232,8 @@ const std::map<std::string, std::size_t>& values() {
       {"bytes of a stop string", BodyFields::longest_short_text},
       {"stop tokens", most_stop_tokens},
       {"MB of texts", most_copied_bytes >> 20},
+      {"MB of requests", EngineLimits().task_memory >> 20},
+      {"KB of a small request", small_request >> 10},
       {"log-probabilities", most_log_probabilities},
       {"responses", ResponseStore::most_responses},
       {"MB of responses", ResponseStore::most_bytes >> 20},
