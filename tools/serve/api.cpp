@@ -746,7 +746,6 @@ void Api::wait_for_engine(EngineThread& engine, const EngineThread::Action& acti
 }
 
 void Api::flush_cache(const ApiRequest& request, const Answer& answer) {
-  begin_long_work();  // it waits for a step
   if (request.body.is_object()) BodyFields(request.body).reject_the_rest();
   wait_for_engine(models_.only()->engine, [](ContextPool& pool) { pool.clear(); });
   send_json(*answer, {{"success", true}, {"message", "the cache is empty"}});
