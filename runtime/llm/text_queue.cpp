@@ -351,9 +351,8 @@ void TextQueue::take_waiting(TextQueue& from) {
 
 void TextQueue::end_running(const std::exception_ptr& error) {
   report();
-  placed_.clear();
   for (const auto& text : std::exchange(running_, {})) {
-    scheduler_.remove(*text->generation);
+    pause(*text);
     text->error = error;
     end(*text);
   }
@@ -394,8 +393,7 @@ void TextQueue::remove(const GenerationTask& task) {
   std::erase_if(waiting_, is_it);
   const auto text = std::ranges::find_if(running_, is_it);
   if (text == running_.end()) return;
-  scheduler_.remove(*(*text)->generation);
-  std::erase(placed_, text->get());
+  pause(**text);
   release(**text);
   running_.erase(text);
 }

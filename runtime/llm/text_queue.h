@@ -77,8 +77,8 @@ struct TextQueueLimits {
 // places pauses, if it has two more, or the text that has had its place for the longest time, if that were 32 steps and
 // its request has more places; what has paused goes on in a place that it gets in the same way. Texts that are new come
 // before it, but after 64 steps every second place is its. All texts of a request but its first leave a fourth of the
-// memory. Once a text came that needs at most 1/32 of it, all that need more leave
-// 1/16 while others run: small texts pass those that wait for memory, as long as they take no more than that together.
+// memory. Once a text came that needs at most 1/32 of it, all that need more leave 1/16 while others run: small texts
+// pass those that wait for memory, as long as they take no more than that together.
 //
 // A text that is not read waits to be: it does not start, or it pauses after its first token. But while others wait for
 // memory, or for the ends of texts (hurry), a few of those that wait to be read go on, as only a text's end sets its

@@ -356,14 +356,9 @@ void HttpConnection::flush() {
   }
   if (is(State::closed)) return;
   if (answer_) answer_->set_behind(unread() > shared_.settings.behind / (answer_->behind() ? 2 : 1));
-  if (unread() > 0) {
-    if (unread() <= little() && out_at_ > little()) forget_sent();
-    return wait_to_write();
-  }
-  out_.clear();
-  out_.shrink_to_fit();
-  out_at_ = 0;
-  count_memory();
+  const std::size_t little = shared_.settings.little();
+  if (unread() == 0 || (unread() <= little && out_at_ > little)) forget_sent();
+  if (unread() > 0) return wait_to_write();
   if (is(State::answering) && is_answered_) return finish_answer();
   if (is(State::closing)) linger();
 }
@@ -474,7 +469,8 @@ void HttpConnection::note_taken([[maybe_unused]] Time now) {
 std::chrono::milliseconds HttpConnection::longest_stall(bool is_made) const {
   const HttpSettings& settings = shared_.settings;
   if (is_made && unread() > settings.answer_memory) return settings.large_stall;
-  return unread() <= little() ? std::max(settings.idle_timeout, settings.stall_timeout) : settings.stall_timeout;
+  return unread() <= settings.little() ? std::max(settings.idle_timeout, settings.stall_timeout)
+                                       : settings.stall_timeout;
 }
 
 void HttpConnection::on_deadline() {

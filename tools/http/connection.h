@@ -99,8 +99,6 @@ class HttpConnection final : public HttpAnswered, public std::enable_shared_from
   void begin_request();
   void fail(const HttpFailure& failure, HttpHeaders fields = {});
   std::chrono::milliseconds longest_stall(bool is_made) const;
-  // Bytes that a client may leave unread for as long as an idle connection may last.
-  std::size_t little() const { return 2 * shared_.settings.behind; }
   void on_deadline();
   void set_gone();
   void linger();

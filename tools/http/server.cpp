@@ -212,7 +212,7 @@ class HttpServer::Server {
       std::shared_ptr<HttpConnection> slowest;
       for (const auto& [key, connection] : connections_) {
         largest = std::max(largest, connection->memory());
-        if (key == &newest || connection->unread() == 0 || connection->memory() <= 2 * settings_.behind) continue;
+        if (key == &newest || connection->unread() == 0 || connection->memory() <= settings_.little()) continue;
         if (!slowest || connection->progress() < slowest->progress()) slowest = connection;
       }
       if (!slowest || shared_.answer_bytes - largest <= settings_.answer_memory) return;

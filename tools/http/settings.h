@@ -35,6 +35,8 @@ struct HttpSettings {
   // Bytes of an answer that are not yet sent, because the client has not read those before them. Above, it is behind:
   // HttpAnswer.
   std::size_t behind = std::size_t{32} << 10;
+  // Bytes of an answer that may be unread for as long as an idle connection may last, and that no room is made from.
+  std::size_t little() const { return 2 * behind; }
   // Bytes that a client has not read of an answer that is still being made, and grows, for longer than unsent_time.
   std::size_t unsent = std::size_t{512} << 10;
   std::chrono::milliseconds unsent_time{10'000};
@@ -45,9 +47,8 @@ struct HttpSettings {
   std::chrono::milliseconds body_timeout{30'000};   // for each body_step
   std::chrono::milliseconds idle_timeout{75'000};   // between requests, and for little of an answer that is unread
   std::chrono::milliseconds stall_timeout{30'000};  // for each answer_step
-  std::chrono::milliseconds large_stall{
-      1'000};  // while none of more than answer_memory can be sent, and it is still being made
-  std::chrono::milliseconds drain{30'000};  // for running answers, once the server stops
+  std::chrono::milliseconds large_stall{1'000};     // while none of over answer_memory of a running answer can be sent
+  std::chrono::milliseconds drain{30'000};          // for running answers, once the server stops
 
   HttpLog log;  // empty: none
   bool log_is_json = false;

@@ -177,7 +177,6 @@ std::shared_ptr<ServedModel> ModelShelf::get(const std::string& name, const std:
     log_other_name(name, own);
     return model;
   }
-  drop_outdated();
   return loaded_or_newer(find_now(name), gone);
 }
 

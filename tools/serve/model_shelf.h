@@ -72,7 +72,7 @@ class ModelShelf {
   void unload(const std::string& name);
 
   // Drops the models that were unloaded, and those whose files were written anew, if their texts have ended and no
-  // request holds them. get(), unload() and the loading of a model do so, too.
+  // request holds them. unload() and the loading of a model do so, too.
   void drop_outdated() noexcept;
   // Sets what is called, under a lock and on an engine's thread, when there is a model to drop; empty: nothing.
   void on_outdated(std::function<void()> action);

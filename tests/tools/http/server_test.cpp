@@ -76,6 +76,14 @@ class TestServer {
     return answer;
   }
 
+  // Lets the client ask for /hold, and sends so many bytes as its answer.
+  std::shared_ptr<HttpAnswer> send_to(HttpClient& client, std::size_t bytes) {
+    client.send(http_get("/hold"));
+    auto answer = held();
+    answer->send(200, "text/plain", std::string(bytes, 'x'));
+    return answer;
+  }
+
   // A request for /block keeps the thread of all connections from then on, until unblock().
   void wait_until_blocked() { is_blocked_.get_future().wait(); }
   void unblock() { unblocked_.set_value(); }
@@ -869,9 +877,7 @@ TEST(HttpServer, AClientThatReadsSlowlyButSteadilyIsNotStalled) {
   settings.stall_timeout = settings.idle_timeout = 2s;
   TestServer server(settings);
   HttpClient client = server.connect(4096);
-  client.send(http_get("/hold"));
-  const auto answer = server.held();
-  answer->send(200, "text/plain", std::string(2'000'000, 'x'));
+  const auto answer = server.send_to(client, 2'000'000);
   for (int i = 0; i < 90; ++i) {  // 16 KB take 1.1 s
     ASSERT_TRUE(client.receive(1s, 750)) << i;
     std::this_thread::sleep_for(50ms);
@@ -884,9 +890,7 @@ TEST(HttpServer, AClientThatReadsHardlyAnythingIsDropped) {
   settings.stall_timeout = settings.idle_timeout = 1s;
   TestServer server(settings);
   HttpClient client = server.connect(4096);
-  client.send(http_get("/hold"));
-  const auto answer = server.held();
-  answer->send(200, "text/plain", std::string(2'000'000, 'x'));
+  const auto answer = server.send_to(client, 2'000'000);
   for (int i = 0; i < 600 && !answer->gone(); ++i) {
     client.receive(1s, 100);
     std::this_thread::sleep_for(10ms);
@@ -901,12 +905,9 @@ TEST(HttpServer, WhatIsReadOfALargeAnswerIsForgotten) {
   settings.behind = 250'000;
   TestServer server(settings);
   HttpClient slow = server.connect(4096), other = server.connect(4096);
-  slow.send(http_get("/hold"));
-  const auto first = server.held();
-  first->send(200, "text/plain", std::string(3'000'000, 'x'));
+  const auto first = server.send_to(slow, 3'000'000);
   while (slow.received().size() < 2'600'000) ASSERT_TRUE(slow.receive(5s));
-  other.send(http_get("/hold"));
-  server.held()->send(200, "text/plain", std::string(3'000'000, 'x'));
+  server.send_to(other, 3'000'000);
   EXPECT_EQ(server.ask(http_get("/echo")).status, 200);
   EXPECT_FALSE(first->gone()) << "it takes memory that the other needs";
 }
@@ -949,11 +950,8 @@ TEST(HttpServer, AClientOfASmallAnswerIsNotDroppedForThoseOfLargeOnes) {
   const auto small = server.stream_to(client);
   small->write(std::string(60'000, 'x'));
   ASSERT_TRUE(becomes_true([&] { return small->behind().load(); }));
-  first.send(http_get("/hold"));
-  const auto large = server.held();
-  large->send(200, "text/plain", std::string(2'000'000, 'x'));
-  second.send(http_get("/hold"));
-  server.held()->send(200, "text/plain", std::string(2'000'000, 'x'));
+  const auto large = server.send_to(first, 2'000'000);
+  server.send_to(second, 2'000'000);
   EXPECT_TRUE(becomes_true([&] { return large->gone().load(); }));
   EXPECT_FALSE(small->gone());
 }
@@ -976,9 +974,7 @@ TEST(HttpServer, AStalledReaderIsDropped) {
   settings.stall_timeout = 200ms;
   TestServer server(settings);
   HttpClient client = server.connect(4096);
-  client.send(http_get("/hold"));
-  const auto answer = server.held();
-  answer->send(200, "text/plain", std::string(20'000'000, 'x'));
+  const auto answer = server.send_to(client, 20'000'000);
   EXPECT_TRUE(becomes_true([&] { return answer->gone().load(); }));
   EXPECT_TRUE(becomes_true([&] { return (*server).connections() == 0; }));
 }

@@ -3489,15 +3489,21 @@ TEST(ModelShelfTest, LoadsTheModelsOfAFolderAsTheyAreAskedFor) {
   EXPECT_EQ(answer->json()["model"], "a") << answer->body();
 }
 
+// A stream of model a, whose client is behind from its fifth piece on.
+std::shared_ptr<FakeAnswer> unread_stream_of_a(Api& api, std::size_t max_tokens) {
+  const auto unread = std::make_shared<FakeAnswer>();
+  unread->fall_behind_at(5);
+  const Json body{{"model", "a"}, {"prompt", "江"}, {"max_tokens", max_tokens}, {"stream", true}, {"ignore_eos", true}};
+  post_to(api, "/v1/completions", body.dump(), unread);
+  EXPECT_TRUE(unread->wait_for_pieces(5));
+  return unread;
+}
+
 TEST(ModelShelfTest, AStreamThatIsNotReadKeepsNoOtherModelOut) {
   const TemporaryFolder folder;
   ModelShelf models(settings_of(folder, {"a.pth", "b.pth"}, one_demo));
   Api api(models, options());
-  const auto unread = std::make_shared<FakeAnswer>();
-  unread->fall_behind_at(5);
-  post_to(api, "/v1/completions",
-          R"({"model": "a", "prompt": "江", "max_tokens": 400, "stream": true, "ignore_eos": true})", unread);
-  ASSERT_TRUE(unread->wait_for_pieces(5));
+  const auto unread = unread_stream_of_a(api, 400);
   const auto other = complete_with(api, {{"model", "b"}, {"max_tokens", 3}});
   ASSERT_TRUE(other->wait());
   EXPECT_EQ(other->status(), 200) << other->body();
@@ -3585,11 +3591,7 @@ TEST(ModelShelfTest, AModelThatWasUnloadedLeavesTheMemoryWhenItsTextsHaveEnded) 
   const TemporaryFolder folder;
   ModelShelf models(settings_of(folder, {"a.pth", "b.pth"}, 3 * one_demo));
   Api api(models, options());
-  const auto running = std::make_shared<FakeAnswer>();
-  running->fall_behind_at(5);
-  post_to(api, "/v1/completions",
-          R"({"model": "a", "prompt": "江", "max_tokens": 200, "stream": true, "ignore_eos": true})", running);
-  ASSERT_TRUE(running->wait_for_pieces(5));
+  const auto running = unread_stream_of_a(api, 200);
   const std::weak_ptr<ServedModel> model = models.get("a");
   models.unload("a");
   EXPECT_FALSE(model.expired());

@@ -225,7 +225,7 @@ const std::map<std::string, std::size_t>& values() {
       {"seconds for an answer", in_seconds(http.stall_timeout)},
       {"KB of an answer", answer_step >> 10},
       {"KB behind", http.behind >> 10},
-      {"KB hardly behind", 2 * http.behind >> 10},
+      {"KB hardly behind", http.little() >> 10},
       {"seconds for a large answer", in_seconds(http.large_stall)},
       {"MB of answers", http.answer_memory >> 20},
       {"stop strings", BodyFields::most_short_texts},

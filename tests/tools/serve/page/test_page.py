@@ -127,6 +127,12 @@ class PageTest(unittest.TestCase):
     def answer(self):
         return self.all('.answer > .markdown')[-1].text
 
+    # Asks for an answer that takes seconds; returns when this word of it is there.
+    def start_long_answer(self, word):
+        self.server.delay = 0.02
+        self.send('long', wait=False)
+        self.wait(lambda: word in self.answer())
+
     # The button appears when the pointer is at the question.
     def edit(self, index):
         ActionChains(self.browser).move_to_element(self.all('.bubble')[index]).perform()
@@ -167,9 +173,7 @@ class ChatTest(PageTest):
         self.assertIn('央，\n一灯', self.answer())
 
     def test_stop_keeps_the_text_and_continue_extends_it(self):
-        self.server.delay = 0.02
-        self.send('long', wait=False)
-        self.wait(lambda: 'word5' in self.answer())
+        self.start_long_answer('word5')
         self.click('#stop')
         self.wait(self.idle)
         self.wait(lambda: self.server.disconnects == 1)
@@ -192,9 +196,7 @@ class ChatTest(PageTest):
         self.wait(lambda: self.answer() == 'A start and its end.')
 
     def test_deleted_while_it_is_written_stays_deleted(self):
-        self.server.delay = 0.02
-        self.send('long', wait=False)
-        self.wait(lambda: 'word1' in self.answer())
+        self.start_long_answer('word1')
         self.item_button(0, 'Delete').click()
         self.wait(self.idle)
         self.wait(lambda: self.server.disconnects == 1)
@@ -202,9 +204,7 @@ class ChatTest(PageTest):
         self.assertEqual(self.all('#conversation-list li'), [])
 
     def test_new_chat_while_an_answer_is_written_keeps_both(self):
-        self.server.delay = 0.02
-        self.send('long', wait=False)
-        self.wait(lambda: 'word1' in self.answer())
+        self.start_long_answer('word1')
         self.click('#new-chat')
         self.send('next')
         self.assertEqual([node.text for node in self.all('#conversation-list .title')], ['next', 'long'])
@@ -213,9 +213,7 @@ class ChatTest(PageTest):
         self.assertIn('Stopped', self.text('.statistics'))
 
     def test_escape_stops(self):
-        self.server.delay = 0.02
-        self.send('long', wait=False)
-        self.wait(lambda: 'word1' in self.answer())
+        self.start_long_answer('word1')
         self.find('#message').send_keys(Keys.ESCAPE)
         self.wait(self.idle, 1)
 
@@ -539,9 +537,7 @@ class VersionsTest(PageTest):
     def test_no_version_is_chosen_while_an_answer_is_written(self):
         self.send('one')
         self.regenerate()
-        self.server.delay = 0.02
-        self.send('long', wait=False)
-        self.wait(lambda: 'word1' in self.answer())
+        self.start_long_answer('word1')
         self.assertFalse(self.find('.answer-versions button').is_displayed())
         self.click('#stop')
         self.wait(lambda: self.find('.answer-versions button').is_displayed())
@@ -697,9 +693,7 @@ class ConversationsTest(PageTest):
         self.assertEqual(len(self.server.requests[-1]['messages']), 5)
 
     def test_reload_in_the_middle_keeps_the_text_so_far(self):
-        self.server.delay = 0.02
-        self.send('long', wait=False)
-        self.wait(lambda: 'word9' in self.answer())
+        self.start_long_answer('word9')
         self.load()
         self.assertIn('word9', self.answer())
         self.assertTrue(LONG.startswith(self.answer()))
@@ -725,9 +719,7 @@ class ConversationsTest(PageTest):
             dispatchEvent(new StorageEvent('storage', {key: name}));''', question)
 
     def test_what_two_tabs_add_to_one_conversation_stays(self):
-        self.server.delay = 0.02
-        self.send('long', wait=False)
-        self.wait(lambda: 'word9' in self.answer())
+        self.start_long_answer('word9')
         self.ask_in_another_tab('from another tab')
         self.click('#stop')
         self.wait(lambda: len(self.titles()) == 2)
@@ -796,9 +788,7 @@ class ConversationsTest(PageTest):
         self.assertEqual([node.text for node in self.all('.bubble')], ['mine'])
 
     def test_an_answer_goes_on_when_its_conversation_is_chosen_or_renamed(self):
-        self.server.delay = 0.02
-        self.send('long', wait=False)
-        self.wait(lambda: 'word1' in self.answer())
+        self.start_long_answer('word1')
         self.item_button(0, 'Rename').click()
         self.find('#conversation-list input').send_keys('Words', Keys.ENTER)
         self.assertEqual(self.titles(), ['Words'])
@@ -1497,9 +1487,7 @@ class LookTest(PageTest):
         self.assertEqual(self.text('#new-chat'), '新对话')
 
     def test_language_switch_while_an_answer_is_written(self):
-        self.server.delay = 0.02
-        self.send('long', wait=False)
-        self.wait(lambda: 'word3' in self.answer())
+        self.start_long_answer('word3')
         self.click('#language')
         self.wait(lambda: 'word30' in self.answer())
         self.assertEqual(self.all('.lane .actions'), [])
