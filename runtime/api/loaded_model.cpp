@@ -34,7 +34,7 @@ Compute compute_of(const minimind_model_options& given) {
 }
 
 WeightType parse_type(const char* name) {
-  return name ? parse_weight_type(name) : WeightType();
+  return name ? parse_weight_type(name, WeightsAre::in_memory) : WeightType();
 }
 
 OpenOptions open_options_of(const minimind_model_options& given) {

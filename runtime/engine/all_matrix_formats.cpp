@@ -1,10 +1,13 @@
+#include <algorithm>
 #include <array>
 #include <concepts>
 #include <cstdint>
 #include <cstring>
+#include <vector>
 
 #include "runtime/engine/packed_matrix.h"
 #include "runtime/kernels/blocks.h"
+#include "runtime/kernels/instruction_sets.h"
 #include "weights/tensor/block_codes.h"
 #include "weights/tensor/stored_numbers.h"
 
@@ -14,6 +17,7 @@ namespace {
 using kernels::Bf16Block;
 using kernels::block_cols;
 using kernels::group_cols;
+using kernels::Int8Line;
 using kernels::NibbleBlock;
 using kernels::panel_rows;
 using kernels::PartBlock;
@@ -169,27 +173,91 @@ void read_bf16(const std::byte* panel, std::size_t row, std::size_t cols, float*
 
 void multiply_bf16(const kernels::Table& kernels, const WeightMatrix& matrix, Range panels, const Activations& x,
                    Matrix<float> y) {
-  const Panels<Bf16Block> all = panels_of<Bf16Block>(matrix);
-  assert(kernels.bf16 && x.bf16.rows == y.rows && x.bf16.cols == all.stride * block_cols);
-  kernels.bf16->matmul(
-      {all.data, all.stride, all.rows, panels.begin, panels.end, x.bf16.data, x.bf16.cols, y.rows, y.data, y.cols});
+  const auto values = rounded_as<Bf16>(x);
+  const std::size_t blocks = kernels::block_count(matrix.cols());
+  assert(kernels.bf16 && values.rows == y.rows && values.cols == blocks * block_cols);
+  kernels.bf16->matmul({reinterpret_cast<const Bf16Block*>(matrix.data()), blocks, matrix.rows(), panels.begin,
+                        panels.end, values.data, values.cols, y.rows, y.data, y.cols});
 }
+
+constexpr Rounding to_bf16 = {
+    .to_int8 = false,
+    .row_bytes = [](std::size_t cols) { return kernels::block_count(cols) * block_cols * sizeof(Bf16); },
+    .round = [](const kernels::Table& kernels, const float* x, std::size_t cols,
+                std::byte* out) { kernels.bf16->round(x, cols, reinterpret_cast<Bf16*>(out)); },
+};
 
 constexpr MatrixFormat bf16_format{
     .type = DType::bf16,
-    .roundings = {.to_bf16 = true},
-    .panel_bytes = [](std::size_t cols) { return elements_of<Bf16Block>(cols) * sizeof(Bf16Block); },
+    .laid_out_from = DType::bf16,
+    .rounding = &to_bf16,
+    .panel_bytes = [](std::size_t cols) { return kernels::block_count(cols) * sizeof(Bf16Block); },
     .lay_out = lay_out_bf16,
     .read_row = read_bf16,
     .multiply = multiply_bf16,
+};
+
+// Rows of 8-bit integers.
+void lay_out_rows(const std::byte* source, std::size_t row_size, std::size_t rows, std::size_t cols, std::byte* panel) {
+  const auto out = reinterpret_cast<Int8Line*>(panel);
+  std::vector<Int8Line> row(kernels::lines_per_row(cols));
+  std::vector<float> values(cols);
+  for (std::size_t i = 0; i < rows; ++i) {
+    std::memcpy(values.data(), source + i * row_size, cols * sizeof(float));
+    kernels::runnable().front().blocks->rows.round(values.data(), cols, row.data());
+    std::memcpy(&out[0].value[i * sizeof(float)], &row[0], sizeof(float));
+    for (std::size_t group = 0; group < kernels::tile_count(cols) * kernels::lines_per_tile; ++group) {
+      std::memcpy(&out[1 + group].value[i * group_cols], row[1].value + group * group_cols, group_cols);
+    }
+  }
+}
+
+void read_int8_row(const std::byte* panel, std::size_t row, std::size_t cols, float* out) {
+  constexpr std::size_t most_cols = 256;  // that are mixed together
+  const auto lines = reinterpret_cast<const Int8Line*>(panel);
+  Int8Line part[kernels::lines_per_row(most_cols)];
+  std::memcpy(&part[0], &lines[0].value[row * sizeof(float)], sizeof(float));
+  for (std::size_t first = 0; first < cols; first += most_cols) {
+    const std::size_t count = std::min(most_cols, cols - first);
+    for (std::size_t col = 0; col < count; col += group_cols) {
+      std::memcpy(part[1].value + col, &lines[1 + (first + col) / group_cols].value[row * group_cols], group_cols);
+    }
+    kernels::runnable().front().blocks->rows.restore(part, count, out + first);
+  }
+}
+
+void multiply_rows(const kernels::Table& kernels, const WeightMatrix& matrix, Range panels, const Activations& x,
+                   Matrix<float> y) {
+  const auto lines = rounded_as<Int8Line>(x);
+  assert(lines.rows == y.rows && lines.cols == kernels::lines_per_row(matrix.cols()));
+  kernels.blocks->rows.multiply({reinterpret_cast<const Int8Line*>(matrix.data()), matrix.rows(), matrix.cols(),
+                                 panels.begin, panels.end, lines.data, y.rows, y.data, y.cols});
+}
+
+constexpr Rounding to_int8_rows = {
+    .to_int8 = true,
+    .row_bytes = [](std::size_t cols) { return kernels::lines_per_row(cols) * sizeof(Int8Line); },
+    .round = [](const kernels::Table& kernels, const float* x, std::size_t cols,
+                std::byte* out) { kernels.blocks->rows.round(x, cols, reinterpret_cast<Int8Line*>(out)); },
+};
+
+constexpr MatrixFormat int8_rows_format{
+    .type = DType::q8_r,
+    .laid_out_from = DType::f32,
+    .rounding = &to_int8_rows,
+    .panel_bytes = [](std::size_t cols) { return kernels::lines_per_panel(cols) * sizeof(Int8Line); },
+    .most_cols = kernels::most_int8_cols,
+    .lay_out = lay_out_rows,
+    .read_row = read_int8_row,
+    .multiply = multiply_rows,
 };
 
 template <class Block>
 constexpr MatrixFormat format_of = format_of_blocks<Block, lay_out_blocks<Block>, read_block<Block>>();
 
 template <class... Blocks>
-constexpr std::array<MatrixFormat, 1 + sizeof...(Blocks)> formats_for(const kernels::ProductsOf<Blocks...>&) {
-  return {bf16_format, format_of<Blocks>...};
+constexpr std::array<MatrixFormat, 2 + sizeof...(Blocks)> formats_for(const kernels::ProductsOf<Blocks...>&) {
+  return {bf16_format, int8_rows_format, format_of<Blocks>...};
 }
 
 constexpr std::array formats = formats_for(kernels::BlockProducts{});

@@ -11,17 +11,6 @@
 namespace minimind {
 namespace {
 
-Roundings roundings_for(const FeedForward& ffn) {
-  const Roundings up = roundings_for(ffn.up_proj);
-  return ffn.gate_proj ? up | roundings_for(*ffn.gate_proj) : up;
-}
-
-Roundings roundings_for(const MixtureOfExperts& moe) {
-  Roundings all;
-  for (const FeedForward& expert : moe.experts) all = all | roundings_for(expert);
-  return all;
-}
-
 // Returns the same for all workers: whether the pass ends early. Until `cancelled` may be set again, all workers must
 // meet at another barrier, as they do within each block: a slow one may still read it.
 bool cancelled_after_barrier(std::atomic<bool>& cancelled, Worker& worker) {
@@ -92,7 +81,7 @@ void Forward::run(std::span<const Piece> pieces, Matrix<float> logits) {
     }
 
     const WeightMatrix& output = model_.output();
-    const Activations n = normed("norm", requested, model_.norm, roundings_for(output), worker);
+    const Activations n = normed("norm", requested, model_.norm, worker);
     if (requested.size() > 1) worker.barrier();
     worker.begin(Operation::lm_head);
     matmul(kernels_, output, n, logits, worker);
@@ -122,9 +111,7 @@ void Forward::attention_block(std::size_t index, Range rows, std::atomic<bool>& 
                            .out = scratch_.attended.rows(all),
                            .cancelled = cancelled};
 
-  const Roundings roundings =
-      roundings_for(attention.q_proj) | roundings_for(attention.k_proj) | roundings_for(attention.v_proj);
-  const Activations n = normed("input_layernorm", all, layer.input_layernorm, roundings, worker);
+  const Activations n = normed("input_layernorm", all, layer.input_layernorm, worker);
   if (all.size() > 1) worker.barrier();
   worker.begin(Operation::qkv);
   matmul(kernels_, attention.q_proj, n.row_range(rows), step.q.row_range(rows), worker);
@@ -148,8 +135,8 @@ void Forward::attention_block(std::size_t index, Range rows, std::atomic<bool>& 
   worker.barrier();
   worker.show("self_attn.o_proj.input", as_const(step.out.row_range(rows)));
   worker.begin(Operation::o_proj);
-  const Activations attended = rounded(as_const(step.out.row_range(rows)), roundings_for(attention.o_proj),
-                                       {0, rows.size()}, share(rows.size(), single, slots_per_token_, worker));
+  const Activations attended = rounded(as_const(step.out.row_range(rows)), {0, rows.size()},
+                                       share(rows.size(), single, slots_per_token_, worker));
   if (!single) worker.barrier();
   const Matrix<float> product = scratch_.product.first(rows.size());
   matmul(kernels_, attention.o_proj, attended, product, worker);
@@ -163,14 +150,13 @@ void Forward::dense_block(const Layer& layer, const FeedForward& ffn, Range rows
   const FeedForwardScratch& scratch = scratch_.feed_forward;
   const bool single = rows.size() == 1;
   const Range slots{0, rows.size()};
-  const Activations n =
-      normed("post_attention_layernorm", rows, layer.post_attention_layernorm, roundings_for(ffn), worker);
+  const Activations n = normed("post_attention_layernorm", rows, layer.post_attention_layernorm, worker);
   if (!single) worker.barrier();
   gate_up(kernels_, model_.config.hidden_act, ffn, n, slots, scratch, worker);
   worker.barrier();
   worker.begin(Operation::down);
-  const Activations h = rounded(as_const(hidden(ffn, slots, scratch)), roundings_for(ffn.down_proj), slots,
-                                share(slots.size(), single, slots_per_token_, worker));
+  const Activations h =
+      rounded(as_const(hidden(ffn, slots, scratch)), slots, share(slots.size(), single, slots_per_token_, worker));
   if (!single) worker.barrier();
   down(kernels_, ffn, h, slots, scratch, worker);
   add(kernels_, as_const(scratch.out.rows(slots)), scratch_.x.rows(rows), worker);
@@ -181,13 +167,11 @@ void Forward::dense_block(const Layer& layer, const FeedForward& ffn, Range rows
 void Forward::expert_block(const Layer& layer, const MixtureOfExperts& moe, Range rows, Worker& worker) {
   FeedForwardScratch& scratch = scratch_.feed_forward;
   const bool single = rows.size() == 1;
-  const Roundings roundings = roundings_for(moe);
   const Range slots{0, rows.size() * slots_per_token_};
   const Share share_of_all = share(slots.size(), single, slots_per_token_, worker);
   Routing& routing = scratch.routing[single ? worker.index() : 0];
 
-  Activations n = normed("post_attention_layernorm", rows, layer.post_attention_layernorm,
-                         single ? roundings : Roundings{}, worker);
+  Activations n = normed("post_attention_layernorm", rows, layer.post_attention_layernorm, worker, single);
   const std::size_t first = share(rows.size(), single, 1, worker).first_row;
   const Matrix<float> scores = scratch.router_scores.rows({first, first + rows.size()}, moe.routed_experts);
   route(kernels_, moe, n.exact, scores, routing, worker);
@@ -196,7 +180,7 @@ void Forward::expert_block(const Layer& layer, const MixtureOfExperts& moe, Rang
   if (!single) {
     worker.barrier();
     gather(routing, n.exact, scratch.gathered.rows(slots), worker);
-    n = rounded(as_const(scratch.gathered.rows(slots)), roundings, slots, share_of_all);
+    n = rounded(as_const(scratch.gathered.rows(slots)), slots, share_of_all);
     worker.barrier();
   }
   for (std::size_t e = 0; e < moe.experts.size(); ++e) {
@@ -210,8 +194,7 @@ void Forward::expert_block(const Layer& layer, const MixtureOfExperts& moe, Rang
   const auto hidden_of = [&](std::size_t e, Range own) {
     const FeedForward& expert = moe.experts[e];
     const Range of_e = routing.slots_of(e);
-    return rounded(as_const(hidden(expert, of_e, scratch)), roundings_for(expert.down_proj), of_e,
-                   {own, share_of_all.first_row});
+    return rounded(as_const(hidden(expert, of_e, scratch)), of_e, {own, share_of_all.first_row});
   };
   for (std::size_t e = 0; e < moe.experts.size(); ++e) hidden_of(e, share_of_all.own);
   if (!single) worker.barrier();
@@ -229,38 +212,29 @@ Forward::Share Forward::share(std::size_t rows, bool single, std::size_t rows_pe
 }
 
 // Computes norm(x) of these rows. The result may be read once every worker has done its share.
-Activations Forward::normed(const char* point, Range rows, const std::vector<float>& weight, Roundings roundings,
-                            Worker& worker) {
+Activations Forward::normed(const char* point, Range rows, const std::vector<float>& weight, Worker& worker,
+                            bool round) {
   const bool single = rows.size() == 1;
   const std::size_t first = share(rows.size(), single, 1, worker).first_row;
   const Matrix<float> n = scratch_.normed.rows({first, first + rows.size()});
   rms_norm(kernels_, as_const(scratch_.x.rows(rows)), weight, model_.config.rms_norm_eps, n, worker);
   worker.show(point, as_const(n));
-  return rounded(as_const(n), roundings, {0, rows.size()}, share(rows.size(), single, slots_per_token_, worker));
+  if (!round) return {as_const(n)};
+  return rounded(as_const(n), {0, rows.size()}, share(rows.size(), single, slots_per_token_, worker));
 }
 
-// Returns x, the rows of these slots, with these roundings. The result may be read once every worker has done its
-// share.
-Activations Forward::rounded(Matrix<const float> x, Roundings roundings, Range slots, const Share& share) const {
-  Activations result{.exact = x, .quantized = {}};
-  const Range rows{share.first_row + slots.begin, share.first_row + slots.end};
-  const auto round_own = [&](const auto& to, auto round) {
-    for (std::size_t i = 0; i < slots.size(); ++i) {
-      const std::size_t slot = slots.begin + i;
-      if (slot >= share.own.begin && slot < share.own.end) round(x.row(i), x.cols, to.row(i));
-    }
-  };
-  if (roundings.to_int8) {
-    const auto blocks = scratch_.quantized.rows(rows, x.cols / kernels::block_cols);
-    round_own(blocks, kernels_.quantize);
-    result.quantized = as_const(blocks);
+// Returns x, the rows of these slots, rounded as the model's matrices require. The result may be read once every worker
+// has done its share.
+Activations Forward::rounded(Matrix<const float> x, Range slots, const Share& share) const {
+  const Rounding* const rounding = model_.rounding;
+  if (!rounding) return {x};
+  const Matrix<std::byte> to =
+      scratch_.rounded.rows({share.first_row + slots.begin, share.first_row + slots.end}, rounding->row_bytes(x.cols));
+  for (std::size_t i = 0; i < slots.size(); ++i) {
+    const std::size_t slot = slots.begin + i;
+    if (slot >= share.own.begin && slot < share.own.end) rounding->round(kernels_, x.row(i), x.cols, to.row(i));
   }
-  if (roundings.to_bf16) {
-    const auto values = scratch_.bf16.rows(rows, kernels::block_count(x.cols) * kernels::block_cols);
-    round_own(values, kernels_.bf16->round);
-    result.bf16 = as_const(values);
-  }
-  return result;
+  return {x, as_const(to)};
 }
 
 }  // namespace minimind

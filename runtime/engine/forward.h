@@ -74,9 +74,9 @@ class Forward {
   void attention_block(std::size_t index, Range rows, std::atomic<bool>& cancelled, Worker& worker);
   void dense_block(const Layer& layer, const FeedForward& ffn, Range rows, Worker& worker);
   void expert_block(const Layer& layer, const MixtureOfExperts& moe, Range rows, Worker& worker);
-  Activations normed(const char* point, Range rows, const std::vector<float>& weight, Roundings roundings,
-                     Worker& worker);
-  Activations rounded(Matrix<const float> x, Roundings roundings, Range slots, const Share& share) const;
+  Activations normed(const char* point, Range rows, const std::vector<float>& weight, Worker& worker,
+                     bool round = true);
+  Activations rounded(Matrix<const float> x, Range slots, const Share& share) const;
 
   const Model& model_;
   const kernels::Table& kernels_;

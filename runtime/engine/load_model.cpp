@@ -76,11 +76,13 @@ class Loader {
                 .layers = {},
                 .norm = vector("model.norm.weight"),
                 .lm_head = std::nullopt,
+                .rounding = nullptr,
                 .type_fallbacks = {}};
     model.layers.reserve(config.num_hidden_layers);
     for (std::size_t i = 0; i < config.num_hidden_layers; ++i) model.layers.push_back(layer(i));
     if (!config.tie_word_embeddings) model.lm_head = matrix("lm_head.weight");
     packer_.finish(threads_);
+    model.rounding = rounding_;
     model.type_fallbacks = type_fallbacks_.facts();
     return model;
   }
@@ -104,7 +106,11 @@ class Loader {
                        Setting::arithmetic);
     }
     type_fallbacks_.add(name, tensor, type_, packed);
-    return packer_.add(tensor, packed, compute_);
+    const WeightMatrix added = packer_.add(tensor, packed, compute_);
+    const Rounding* const rounding = added.format().rounding;
+    assert(!rounding || !rounding_ || rounding == rounding_);  // as the types that packed_type chooses have
+    if (rounding) rounding_ = rounding;
+    return added;
   }
 
   std::vector<float> vector(const std::string& name) const { return to_floats(stored(name)); }
@@ -164,6 +170,7 @@ class Loader {
   std::size_t threads_;
   Compute compute_;
   Packer packer_;
+  const Rounding* rounding_ = nullptr;
   TypeFallbacks type_fallbacks_;
 };
 
@@ -177,10 +184,7 @@ std::size_t suitable_threads(const Checkpoint& checkpoint) {
 }
 
 KvType suitable_kv_type(const Model& model) {
-  const bool rounded = std::any_of(model.layers.begin(), model.layers.end(), [](const Layer& layer) {
-    return roundings_for(layer.attention.k_proj).to_int8 || roundings_for(layer.attention.v_proj).to_int8;
-  });
-  return rounded ? KvType::f16 : KvType::f32;
+  return model.rounding && model.rounding->to_int8 ? KvType::f16 : KvType::f32;
 }
 
 Model load_model(const Checkpoint& checkpoint, WeightType type, std::size_t threads, Compute compute,

@@ -10,8 +10,8 @@
 
 namespace minimind {
 
-// Returns the default type of keys and values: f32, which is exact; f16 if a layer's matrices take their inputs rounded
-// to 8 bits, since a rounding to 11 bits is small in comparison.
+// Returns the default type of keys and values: f32, which is exact; f16 if matrices take their inputs rounded to 8
+// bits, since a rounding to 11 bits is small in comparison.
 KvType suitable_kv_type(const Model& model);
 
 // Returns the default number of threads. A thread is worth its synchronisation only if it reads some megabytes of

@@ -3,6 +3,7 @@
 #include <cassert>
 #include <cstddef>
 #include <memory>
+#include <new>
 
 namespace minimind {
 
@@ -37,8 +38,7 @@ template <class T>
 class Buffer {
  public:
   Buffer() = default;
-  Buffer(std::size_t rows, std::size_t cols)
-      : values_(std::make_unique_for_overwrite<T[]>(rows * cols)), rows_(rows), cols_(cols) {}
+  Buffer(std::size_t rows, std::size_t cols) : values_(new (alignment) T[rows * cols]), rows_(rows), cols_(cols) {}
 
   Matrix<T> rows(Range range) const { return rows(range, cols_); }
 
@@ -51,7 +51,12 @@ class Buffer {
   T* row(std::size_t i) const { return values_.get() + i * cols_; }
 
  private:
-  std::unique_ptr<T[]> values_;
+  // A line of the processor's caches, in which kernels read whole registers and rows of tiles.
+  static constexpr std::align_val_t alignment{64};
+  struct Free {
+    void operator()(T* values) const { ::operator delete[](values, alignment); }
+  };
+  std::unique_ptr<T[], Free> values_;
   std::size_t rows_ = 0;
   std::size_t cols_ = 0;
 };

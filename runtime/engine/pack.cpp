@@ -26,27 +26,29 @@ std::size_t row_bytes(DType type, std::size_t cols) {
 
 // Returns an uninitialised matrix. Throws Error if rows x cols overflows, std::bad_alloc if memory is unavailable.
 WeightMatrix allocate_matrix(const MatrixFormat& format, std::size_t rows, std::size_t cols, HugePageArena& memory) {
-  const bool fits = cols <= SIZE_MAX / (panel_rows * sizeof(float));
-  const auto size = fits ? checked_product(kernels::panel_count(rows), format.panel_bytes(cols)) : std::nullopt;
-  if (!size) throw Error(fmt::format("a matrix of {} x {} values is too large", rows, cols));
+  const auto size =
+      cols <= format.most_cols ? checked_product(kernels::panel_count(rows), format.panel_bytes(cols)) : std::nullopt;
+  if (!size) throw Error(fmt::format("a matrix of {} x {} is too large for {}", rows, cols, name_of(format.type)));
   return {format, rows, cols, memory.take(*size)};
 }
 
 // Converts up to 16 rows of a tensor in another encoding, which start at `source` and are `source_size` bytes apart, a
-// few columns at a time.
+// few columns at a time unless the format takes whole rows.
 void convert_panel(const StoredTensor& tensor, const std::byte* source, std::size_t source_size, std::size_t rows,
                    const MatrixFormat& format, std::byte* out) {
-  constexpr std::size_t most_cols = 256;  // whole blocks of any type
-  const std::size_t cols = tensor.shape[1], row_size = row_bytes(format.type, most_cols);
-  float values[most_cols];
-  std::byte converted[panel_rows * most_cols * sizeof(float)];
+  constexpr std::size_t whole_blocks = 256;  // of any type
+  const DType type = format.laid_out_from;
+  const std::size_t cols = tensor.shape[1], most_cols = format.type == type ? std::min(cols, whole_blocks) : cols;
+  const std::size_t row_size = row_bytes(type, most_cols);
+  std::vector<float> values(most_cols);
+  std::vector<std::byte> converted(panel_rows * row_size);
   for (std::size_t first = 0; first < cols; first += most_cols, out += format.panel_bytes(most_cols)) {
     const std::size_t count = std::min(most_cols, cols - first);
     for (std::size_t i = 0; i < rows; ++i) {
-      convert_to_floats(tensor, source + i * source_size + row_bytes(tensor.dtype, first), count, values);
-      encode_values(format.type, values, count, converted + i * row_size);
+      convert_to_floats(tensor, source + i * source_size + row_bytes(tensor.dtype, first), count, values.data());
+      encode_values(type, values.data(), count, converted.data() + i * row_size);
     }
-    format.lay_out(converted, row_size, rows, count, out);
+    format.lay_out(converted.data(), row_size, rows, count, out);
   }
 }
 
@@ -69,7 +71,7 @@ void pack_rows(const StoredTensor& tensor, std::size_t first_row, std::size_t la
     std::byte* const out = matrix.panel(row / panel_rows);
     const std::size_t rows = std::min(panel_rows, last_row - row);
     if (rows < panel_rows) std::memset(out, 0, matrix.panel_bytes());
-    if (tensor.dtype == format.type) {
+    if (tensor.dtype == format.laid_out_from) {
       format.lay_out(source, row_size, rows, cols, out);
     } else {
       convert_panel(tensor, source, row_size, rows, format, out);
@@ -84,6 +86,7 @@ DType packed_type(const StoredTensor& tensor, WeightType type, std::size_t threa
   const DType as_stored = find_matrix_format(tensor.dtype) ? tensor.dtype : DType::f32;
   if (!type) return as_stored;
   assert(find_matrix_format(*type));
+  if (find_matrix_format(*type)->laid_out_from != *type) return *type;  // it has any values in rows of any size
   return type_or_fallback(*type, as_stored, tensor.shape[1],
                           [&](DType wanted) { return can_encode(tensor, wanted, threads); });
 }

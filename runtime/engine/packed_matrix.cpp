@@ -70,7 +70,8 @@ void multiply_values(const kernels::Table& kernels, const WeightMatrix& matrix, 
 template <class Element>
 constexpr MatrixFormat format_of_values{
     .type = stored_type<Element>,
-    .roundings = {},
+    .laid_out_from = stored_type<Element>,
+    .rounding = nullptr,
     .panel_bytes = [](std::size_t cols) { return elements_of<Element>(cols) * sizeof(Element); },
     .lay_out = lay_out_values<std::conditional_t<sizeof(Element) == 2, std::uint16_t, std::uint32_t>>,
     .read_row = read_values<Element>,
@@ -100,11 +101,18 @@ constexpr MatrixFormat plain_formats[] = {format_of_values<float>, format_of_val
 
 }  // namespace
 
+constinit const Rounding to_int8_blocks = {
+    .to_int8 = true,
+    .row_bytes = [](std::size_t cols) { return kernels::block_count(cols) * sizeof(kernels::ActivationBlock); },
+    .round = [](const kernels::Table& kernels, const float* x, std::size_t cols,
+                std::byte* out) { kernels.quantize(x, cols, reinterpret_cast<kernels::ActivationBlock*>(out)); },
+};
+
 const MatrixFormat* find_matrix_format(DType type, bool of_bf16_products) {
   for (const std::span<const MatrixFormat> formats :
        {std::span<const MatrixFormat>(plain_formats), more_matrix_formats}) {
     for (const MatrixFormat& format : formats) {
-      if (format.type == type && format.roundings.to_bf16 == of_bf16_products) return &format;
+      if (format.type == type && format.of_bf16() == of_bf16_products) return &format;
     }
   }
   return nullptr;

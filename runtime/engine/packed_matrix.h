@@ -24,14 +24,9 @@ inline constexpr DType stored_type<F16> = DType::f16;
 template <>
 inline constexpr DType stored_type<Bf16> = DType::bf16;
 
-// Whether products with these weights take activations rounded to bf16.
-template <class Element>
-inline constexpr bool is_bf16_block = std::is_same_v<Element, kernels::Bf16Block>;
-
 // Returns the number of elements in a panel of `cols` columns.
 template <class Element>
 constexpr std::size_t elements_of(std::size_t cols) {
-  if (is_bf16_block<Element>) return kernels::block_count(cols);
   constexpr std::size_t block_size = block_shape(stored_type<Element>).elements;
   return block_size > 1 ? cols / block_size : cols * kernels::panel_rows;
 }
@@ -63,40 +58,52 @@ void matmul(const kernels::Table& kernels, const Panels<Block>& matrix, Range pa
                                              panels.end, x.data, x.cols, y.rows, y.data, y.cols, continues});
 }
 
-// The roundings of an input that products with some matrices require.
-struct Roundings {
-  bool to_int8 = false;  // in blocks of 32
-  bool to_bf16 = false;
-
-  Roundings operator|(Roundings other) const { return {to_int8 || other.to_int8, to_bf16 || other.to_bf16}; }
+// How products with some matrices take their inputs.
+struct Rounding {
+  bool to_int8;
+  std::size_t (*row_bytes)(std::size_t cols);
+  void (*round)(const kernels::Table& kernels, const float* x, std::size_t cols, std::byte* out);
 };
 
 // The input of a product with weights, [T, cols]: exact, and rounded if a weight requires that.
 struct Activations {
   Matrix<const float> exact;
-  Matrix<const kernels::ActivationBlock> quantized;  // [T, cols / 32], or empty
-  Matrix<const Bf16> bf16 = {};                      // [T, cols padded to 32], or empty
+  Matrix<const std::byte> rounded = {};  // [T, Rounding::row_bytes], or empty
 
   Activations row_range(Range range) const {
-    return {exact.row_range(range), quantized.data ? quantized.row_range(range) : quantized,
-            bf16.data ? bf16.row_range(range) : bf16};
+    return {exact.row_range(range), rounded.data ? rounded.row_range(range) : rounded};
   }
 };
+
+// The rounded input as the elements that the kernels take.
+template <class Element>
+Matrix<const Element> rounded_as(const Activations& x) {
+  return {reinterpret_cast<const Element*>(x.rounded.data), x.rounded.rows, x.rounded.cols / sizeof(Element)};
+}
+
+// To 8 bits in blocks of 32: ActivationBlock.
+extern const Rounding to_int8_blocks;
 
 class WeightMatrix;
 
 // How weights of a type are laid out for the kernels and multiplied. A panel has 16 rows, in which the 16 values of
 // each column (or, for block types and Bf16Block, the blocks of each 32 or 256 columns) are contiguous.
 struct MatrixFormat {
-  DType type;           // as they are stored
-  Roundings roundings;  // that products require of their inputs; none if they take exact activations
+  DType type;
+  DType laid_out_from;       // what lay_out() reads: `type`, or f32 if that is for memory only
+  const Rounding* rounding;  // that products require of their inputs; null if they take exact activations
   std::size_t (*panel_bytes)(std::size_t cols);
+  std::size_t most_cols = SIZE_MAX / (kernels::panel_rows * sizeof(float));
 
-  // Writes up to 16 rows, stored as `type` and `row_size` bytes apart, into their panel, or their first columns.
+  // Writes up to 16 rows, stored as `laid_out_from` and `row_size` bytes apart, into their panel. Of types that are
+  // stored, also only their first columns.
   void (*lay_out)(const std::byte* source, std::size_t row_size, std::size_t rows, std::size_t cols, std::byte* panel);
 
   // Reads row `row` of a panel of `cols` columns as floats into out, [cols].
   void (*read_row)(const std::byte* panel, std::size_t row, std::size_t cols, float* out);
+
+  // Whether products take bf16.
+  bool of_bf16() const { return rounding && !rounding->to_int8; }
 
   // As matmul() below.
   void (*multiply)(const kernels::Table& kernels, const WeightMatrix& matrix, Range panels, const Activations& x,
@@ -141,7 +148,7 @@ class WeightMatrix {
 // The panels of a matrix of Elements.
 template <class Element>
 Panels<Element> panels_of(const WeightMatrix& matrix) {
-  assert(matrix.format().type == stored_type<Element> && matrix.format().roundings.to_bf16 == is_bf16_block<Element>);
+  assert(matrix.format().type == stored_type<Element> && !matrix.format().of_bf16());
   return {reinterpret_cast<const Element*>(matrix.data()), elements_of<Element>(matrix.cols()), matrix.rows(),
           matrix.cols()};
 }
@@ -149,11 +156,6 @@ Panels<Element> panels_of(const WeightMatrix& matrix) {
 // Reads one row as floats into out, [cols].
 inline void read_row(const WeightMatrix& matrix, std::size_t row, float* out) {
   matrix.format().read_row(matrix.panel(row / kernels::panel_rows), row % kernels::panel_rows, matrix.cols(), out);
-}
-
-// Returns the rounding that products with this matrix require.
-inline Roundings roundings_for(const WeightMatrix& matrix) {
-  return matrix.format().roundings;
 }
 
 // Computes y[t] = matrix x[t] for every row t of y [T, rows] (T may be 0), for the columns of y that are rows of the
@@ -172,7 +174,8 @@ constexpr MatrixFormat format_of_blocks() {
   static_assert(10 * sizeof(Block) <= 11 * shape.bytes * kernels::panel_rows);
   return {
       .type = stored_type<Block>,
-      .roundings = {.to_int8 = true},
+      .laid_out_from = stored_type<Block>,
+      .rounding = &to_int8_blocks,
       .panel_bytes = [](std::size_t cols) { return elements_of<Block>(cols) * sizeof(Block); },
       .lay_out = lay_out,
       .read_row =
@@ -183,8 +186,9 @@ constexpr MatrixFormat format_of_blocks() {
       .multiply =
           [](const kernels::Table& kernels, const WeightMatrix& matrix, Range panels, const Activations& x,
              Matrix<float> y) {
-            assert(x.quantized.rows == y.rows && x.quantized.cols * kernels::block_cols == matrix.cols());
-            matmul(kernels, panels_of<Block>(matrix), panels, x.quantized, y);
+            const auto blocks = rounded_as<kernels::ActivationBlock>(x);
+            assert(blocks.rows == y.rows && blocks.cols * kernels::block_cols == matrix.cols());
+            matmul(kernels, panels_of<Block>(matrix), panels, blocks, y);
           },
   };
 }

@@ -69,8 +69,7 @@ Scratch::Scratch(const Model& model, std::size_t max_tokens, std::size_t max_pos
   cos = {max_tokens, config.head_dim / 2};
   sin = {max_tokens, config.head_dim / 2};
   const std::size_t widest = std::max({d, q_cols, widest_feed_forward(model)});
-  quantized = {(max_tokens + workers) * slots_per_token(config), widest / kernels::block_cols};
-  bf16 = {(max_tokens + workers) * slots_per_token(config), kernels::block_count(widest) * kernels::block_cols};
+  rounded = {(max_tokens + workers) * slots_per_token(config), model.rounding ? model.rounding->row_bytes(widest) : 0};
   for (std::size_t w = 0; w < workers; ++w) attention.emplace_back(config, max_positions);
 }
 

@@ -58,18 +58,17 @@ struct FeedForwardScratch {
 struct Scratch {
   Scratch(const Model& model, std::size_t max_tokens, std::size_t max_positions, std::size_t workers);
 
-  Buffer<float> x;                             // [T, d], the residual stream
-  Buffer<float> product;                       // [T, d], what is added to x next
-  Buffer<float> normed;                        // [T + W, d]
-  Buffer<float> q;                             // [T, H * D]
-  Buffer<float> k;                             // [T, K * D]
-  Buffer<float> v;                             // [T, K * D]
-  Buffer<float> attended;                      // [T, H * D]
-  Buffer<float> cos;                           // [T, D / 2]
-  Buffer<float> sin;                           // [T, D / 2]
-  Buffer<kernels::ActivationBlock> quantized;  // [S + W * N, the widest input of a matrix / 32]
-  Buffer<Bf16> bf16;                           // [S + W * N, that input padded to 32], for products of bf16
-  std::vector<AttentionScratch> attention;     // [W]
+  Buffer<float> x;                          // [T, d], the residual stream
+  Buffer<float> product;                    // [T, d], what is added to x next
+  Buffer<float> normed;                     // [T + W, d]
+  Buffer<float> q;                          // [T, H * D]
+  Buffer<float> k;                          // [T, K * D]
+  Buffer<float> v;                          // [T, K * D]
+  Buffer<float> attended;                   // [T, H * D]
+  Buffer<float> cos;                        // [T, D / 2]
+  Buffer<float> sin;                        // [T, D / 2]
+  Buffer<std::byte> rounded;                // [S + W * N, the bytes of the widest input of a matrix, rounded]
+  std::vector<AttentionScratch> attention;  // [W]
   FeedForwardScratch feed_forward;
 };
 

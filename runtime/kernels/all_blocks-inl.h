@@ -9,6 +9,7 @@
 
 #include "runtime/kernels/block_matmul-inl.h"
 #include "runtime/kernels/blocks.h"
+#include "runtime/kernels/int8_rows-inl.h"
 #include "runtime/kernels/packed_groups-inl.h"
 #include "runtime/kernels/part_matmul-inl.h"
 
@@ -84,9 +85,7 @@ constexpr ProductsOf<Blocks...> products_for(const ProductsOf<Blocks...>&) {
 }  // namespace
 
 const BlockProducts MINIMIND_BLOCKS = {
-    products_for(BlockProducts{}),
-    {block_matmul<I8Block>},
-    multiply_add_int8,
+    products_for(BlockProducts{}), {block_matmul<I8Block>}, {int8_matmul, round_row, restore_row}, multiply_add_int8,
     int8_products_per_round,
 };
 

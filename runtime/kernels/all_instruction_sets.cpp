@@ -34,6 +34,7 @@ Table with_matrices(const Table& table, const char* name) {
   static const BlockProducts blocks = [] {
     BlockProducts products = dot_products;
     replace(products, by.blocks);
+    if (by.multiply_rows) products.rows.multiply = by.multiply_rows;
     products.multiply_add = by.multiply_add;
     products.multiply_adds_per_round = by.multiply_adds_per_round;
     return products;

@@ -11,29 +11,38 @@
 namespace minimind::kernels {
 namespace {
 
-// Tiles 0 to 3 are sums and 4 and 5 are activations, of `tokens` rows each; 6 and 7 are weights.
-void configure(std::size_t tokens) {
-  TileShapes shapes;
-  for (std::size_t tile = 0; tile < 8; ++tile) shapes.set(tile, tile < 6 ? tokens : tile_rows, tile_line);
-  configure(shapes);
-}
+struct Bf16Kind {
+  using Product = Bf16Matmul;
+  static std::size_t tiles_of(const Product& m) { return m.blocks; }
+  static std::size_t weight_stride(const Product& m) { return m.blocks * sizeof(Bf16Block); }
+  static const char* weights_of(const Product& m, std::size_t panel) {
+    return reinterpret_cast<const char*>(m.panels + panel * m.blocks);
+  }
+  static std::size_t x_stride(const Product& m) { return m.x_stride * sizeof(Bf16); }
+  static const char* line_of(const Product& m, std::size_t token) {
+    return reinterpret_cast<const char*>(m.x + token * m.x_stride);
+  }
 
-// Stores a tile of sums: `tokens` tokens from `token` on, rows of one panel. Tiles are numbered by constants.
-template <int tile>
-inline void store_tile(const Bf16Matmul& m, std::size_t panel, std::size_t token, std::size_t tokens) {
-  const std::size_t row = panel * panel_rows;
-  float* const y = m.y + token * m.y_stride + row;
-  const bool whole = m.rows - row >= panel_rows;
-  alignas(64) float padded[tile_rows][panel_rows];
-  float* const to = whole ? y : padded[0];
-  const long stride = whole ? static_cast<long>(m.y_stride * sizeof(float)) : tile_line;
-  if constexpr (tile == 0) _tile_stored(0, to, stride);
-  if constexpr (tile == 1) _tile_stored(1, to, stride);
-  if constexpr (tile == 2) _tile_stored(2, to, stride);
-  if constexpr (tile == 3) _tile_stored(3, to, stride);
-  if (whole) return;
-  for (std::size_t t = 0; t < tokens; ++t) store_rows(y + t * m.y_stride, m.rows - row, _mm512_load_ps(padded[t]));
-}
+  template <int sum, int x>
+  static void add() {
+    if constexpr (sum == 0 && x == 4) _tile_dpbf16ps(0, 4, 6);
+    if constexpr (sum == 1 && x == 4) _tile_dpbf16ps(1, 4, 7);
+    if constexpr (sum == 2 && x == 4) _tile_dpbf16ps(2, 4, 6);
+    if constexpr (sum == 2 && x == 5) _tile_dpbf16ps(2, 5, 6);
+    if constexpr (sum == 3 && x == 4) _tile_dpbf16ps(3, 4, 7);
+    if constexpr (sum == 3 && x == 5) _tile_dpbf16ps(3, 5, 7);
+  }
+
+  template <int sum>
+  static void store(const Product& m, std::size_t panel, std::size_t token, std::size_t tokens) {
+    const std::size_t row = panel * panel_rows;
+    float* const y = m.y + token * m.y_stride + row;
+    if (m.rows - row >= panel_rows) return store_tile<sum>(y, static_cast<long>(m.y_stride * sizeof(float)));
+    alignas(64) float padded[tile_rows][panel_rows];
+    store_tile<sum>(padded, tile_line);
+    for (std::size_t t = 0; t < tokens; ++t) store_rows(y + t * m.y_stride, m.rows - row, _mm512_load_ps(padded[t]));
+  }
+};
 
 // Flushes subnormal values to 0 while it lives, as AMX does.
 class FlushSubnormals {
@@ -90,98 +99,13 @@ void matmul_one(const Bf16Matmul& m) {
   multiply_all_panels(m);
 }
 
-// Up to 16 tokens with up to 4 panels, which hide the latency of an instruction. Each weight is used once.
-template <std::size_t panels>
-inline void multiply_few(const Bf16Matmul& m, std::size_t panel) {
-  const Prefetcher<Prefetch::ahead, panels, sizeof(Bf16Block)> prefetcher(m.blocks, m.blocks);
-  const Bf16Block* w = m.panels + panel * m.blocks;
-  const Bf16* x = m.x;
-  const long x_line = static_cast<long>(m.x_stride * sizeof(Bf16));
-  clear_sums();
-  for (std::size_t b = 0; b < m.blocks; ++b, ++w, x += block_cols) {
-    prefetcher.fetch(w, b);
-    _tile_loadd(4, x, x_line);
-    _tile_loadd(6, w, tile_line);
-    _tile_dpbf16ps(0, 4, 6);
-    if constexpr (panels > 1) {
-      prefetcher.fetch(w + m.blocks, b);
-      _tile_loadd(7, w + m.blocks, tile_line);
-      _tile_dpbf16ps(1, 4, 7);
-      prefetcher.fetch(w + 2 * m.blocks, b);
-      _tile_loadd(6, w + 2 * m.blocks, tile_line);
-      _tile_dpbf16ps(2, 4, 6);
-      prefetcher.fetch(w + 3 * m.blocks, b);
-      _tile_loadd(7, w + 3 * m.blocks, tile_line);
-      _tile_dpbf16ps(3, 4, 7);
-    }
-  }
-  store_tile<0>(m, panel, 0, m.tokens);
-  if constexpr (panels > 1) {
-    store_tile<1>(m, panel + 1, 0, m.tokens);
-    store_tile<2>(m, panel + 2, 0, m.tokens);
-    store_tile<3>(m, panel + 3, 0, m.tokens);
-  }
-}
-
-// Two tiles of 16 tokens, which may overlap, with one or two panels.
-template <std::size_t panels, Prefetch prefetch>
-inline void multiply_many(const Bf16Matmul& m, std::size_t panel, std::size_t token, std::size_t other_token) {
-  const Prefetcher<prefetch, panels, sizeof(Bf16Block)> prefetcher(m.blocks, m.blocks);
-  const Bf16Block* w = m.panels + panel * m.blocks;
-  const Bf16 *x = m.x + token * m.x_stride, *other_x = m.x + other_token * m.x_stride;
-  const long x_line = static_cast<long>(m.x_stride * sizeof(Bf16));
-  clear_sums();
-  for (std::size_t b = 0; b < m.blocks; ++b, ++w, x += block_cols, other_x += block_cols) {
-    for (std::size_t i = 0; i < panels; ++i) prefetcher.fetch(w + i * m.blocks, b);
-    _tile_loadd(6, w, tile_line);
-    _tile_loadd(4, x, x_line);
-    _tile_dpbf16ps(0, 4, 6);
-    _tile_loadd(5, other_x, x_line);
-    _tile_dpbf16ps(2, 5, 6);
-    if constexpr (panels > 1) {
-      _tile_loadd(7, w + m.blocks, tile_line);
-      _tile_dpbf16ps(1, 4, 7);
-      _tile_dpbf16ps(3, 5, 7);
-    }
-  }
-  store_tile<0>(m, panel, token, tile_rows);
-  store_tile<2>(m, panel, other_token, tile_rows);
-  if constexpr (panels > 1) {
-    store_tile<1>(m, panel + 1, token, tile_rows);
-    store_tile<3>(m, panel + 1, other_token, tile_rows);
-  }
-}
-
-// The last tiles end at the last token. They repeat tokens of those before, which gives the same bits.
-template <std::size_t panels>
-inline void multiply_all_tokens(const Bf16Matmul& m, std::size_t& panel) {
-  const std::size_t last = m.tokens - tile_rows;
-  for (; panel + panels <= m.last_panel; panel += panels) {
-    multiply_many<panels, Prefetch::next_panels>(m, panel, 0, last < tile_rows ? last : tile_rows);
-    for (std::size_t token = 2 * tile_rows; token < m.tokens; token += 2 * tile_rows) {
-      const std::size_t other = token + tile_rows;
-      multiply_many<panels, Prefetch::none>(m, panel, token < last ? token : last, other < last ? other : last);
-    }
-  }
-}
-
 void matmul(const Bf16Matmul& m) noexcept {
-  if (m.tokens == 1) return matmul_one(m);
-  std::size_t panel = m.first_panel;
-  configure(m.tokens < tile_rows ? m.tokens : tile_rows);
-  if (m.tokens <= tile_rows) {
-    for (; panel + 4 <= m.last_panel; panel += 4) multiply_few<4>(m, panel);
-    for (; panel < m.last_panel; ++panel) multiply_few<1>(m, panel);
-  } else {
-    multiply_all_tokens<2>(m, panel);
-    multiply_all_tokens<1>(m, panel);
-  }
-  _tile_release();
+  return m.tokens == 1 ? matmul_one(m) : TileProduct<Bf16Kind>::multiply(m);
 }
 
 float multiply_add(std::size_t rounds) noexcept {
   alignas(64) static const Bf16 zeros[tile_rows * block_cols] = {};
-  configure(tile_rows);
+  configure_sums(tile_rows);
   clear_sums();
   _tile_loadd(4, zeros, tile_line);
   _tile_loadd(6, zeros, tile_line);

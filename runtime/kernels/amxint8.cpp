@@ -279,7 +279,51 @@ void matmul(const BlockMatmul<Block>& m) noexcept {
   _tile_release();
 }
 
-// With whole tiles of 64 columns, of which the products of blocks use half.
+// Of rows with one scale, in whole tiles of 64 columns, of which the products of blocks use half.
+struct Int8Kind {
+  using Product = Int8Matmul;
+  static std::size_t tiles_of(const Product& m) { return tile_count(m.cols); }
+  static std::size_t weight_stride(const Product& m) { return lines_per_panel(m.cols) * sizeof(Int8Line); }
+  static const char* weights_of(const Product& m, std::size_t panel) {
+    return reinterpret_cast<const char*>(m.panels + panel * lines_per_panel(m.cols) + 1);
+  }
+  static std::size_t x_stride(const Product& m) { return lines_per_row(m.cols) * sizeof(Int8Line); }
+  static const char* line_of(const Product& m, std::size_t token) {
+    return reinterpret_cast<const char*>(m.x + token * lines_per_row(m.cols) + 1);
+  }
+
+  template <int sum, int x>
+  static void add() {
+    if constexpr (sum == 0 && x == 4) _tile_dpbssd(0, 4, 6);
+    if constexpr (sum == 1 && x == 4) _tile_dpbssd(1, 4, 7);
+    if constexpr (sum == 2 && x == 4) _tile_dpbssd(2, 4, 6);
+    if constexpr (sum == 2 && x == 5) _tile_dpbssd(2, 5, 6);
+    if constexpr (sum == 3 && x == 4) _tile_dpbssd(3, 4, 7);
+    if constexpr (sum == 3 && x == 5) _tile_dpbssd(3, 5, 7);
+  }
+
+  template <int sum>
+  static void store(const Product& m, std::size_t panel, std::size_t token, std::size_t tokens) {
+    const std::size_t row = panel * panel_rows;
+    const auto rows = static_cast<__mmask16>((1u << smaller(panel_rows, m.rows - row)) - 1);
+    const __m512 scale = _mm512_loadu_ps(weights_of(m, panel) - sizeof(Int8Line));
+    alignas(64) Sums sums;
+    store_tile<sum>(sums, tile_line);
+    const char* x = line_of(m, token) - sizeof(Int8Line);
+    float* y = m.y + token * m.y_stride + row;
+    for (std::size_t t = 0; t < tokens; ++t, x += x_stride(m), y += m.y_stride) {
+      float x_scale;
+      std::memcpy(&x_scale, x, sizeof x_scale);
+      const __m512 factor = _mm512_mul_ps(scale, _mm512_set1_ps(x_scale));
+      _mm512_mask_storeu_ps(y, rows, _mm512_mul_ps(_mm512_cvtepi32_ps(_mm512_load_si512(sums[t])), factor));
+    }
+  }
+};
+
+void multiply_rows(const Int8Matmul& m) noexcept {
+  return m.tokens < least_tokens ? avx512vnni_blocks.rows.multiply(m) : TileProduct<Int8Kind>::multiply(m);
+}
+
 constexpr std::size_t tile_cols = 64;
 float multiply_add(std::int8_t factor, std::size_t rounds) noexcept {
   alignas(64) std::int8_t ones[tile_rows * tile_cols], factors[tile_rows * tile_cols];
@@ -321,6 +365,7 @@ const MatrixProducts amxint8 = {
     .blocks = {{matmul<Q4Block, avx512vnni_blocks>},
                {matmul<Iq4NlBlock, avx512vnni_blocks>},
                {matmul<I8Block, avx512vnni_blocks>}},
+    .multiply_rows = multiply_rows,
     .multiply_add = multiply_add,
     .multiply_adds_per_round = 4 * tile_rows * panel_rows * tile_cols,
 };

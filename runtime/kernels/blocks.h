@@ -4,6 +4,7 @@
 #include <cstdint>
 #include <type_traits>
 
+#include "runtime/kernels/int8_rows.h"
 #include "runtime/kernels/kernels.h"
 #include "weights/tensor/dtype.h"
 
@@ -147,6 +148,8 @@ inline constexpr std::size_t parts_of_32<Block> =
 struct BlockProducts : ProductsOf<Q4Block, Iq4NlBlock, Q41Block, Q50Block, Q51Block, Q4KBlock, Q5KBlock, Q6KBlock,
                                   Q2KBlock, Q3KBlock, Iq4XsBlock>,
                        ProductOf<I8Block> {
+  Int8Products rows;  // of q8_r
+
   // As Table::multiply_add(), with 8-bit integers, 1 times `factor`, in the fastest way of this instruction set.
   float (*multiply_add)(std::int8_t factor, std::size_t rounds) noexcept;
   std::size_t multiply_adds_per_round;
@@ -163,6 +166,7 @@ void multiply(const BlockProducts& of, const BlockMatmul<Block>& m) noexcept {
 struct MatrixProducts {
   ProductOf<Q8Block> q8_0;
   ProductsOf<Q4Block, Iq4NlBlock, I8Block> blocks;
+  void (*multiply_rows)(const Int8Matmul&) noexcept;
   float (*multiply_add)(std::int8_t factor, std::size_t rounds) noexcept;
   std::size_t multiply_adds_per_round;
 };

@@ -123,6 +123,7 @@ float multiply_add(std::int8_t factor, std::size_t rounds) noexcept {
 const MatrixProducts neon_i8mm = {
     .q8_0 = {matmul<Q8Block>},
     .blocks = {{matmul<Q4Block>}, {matmul<Iq4NlBlock>}, {matmul<I8Block>}},
+    .multiply_rows = nullptr,
     .multiply_add = multiply_add,
     .multiply_adds_per_round = chains * groups * 4 * 8,  // 4 sums over 8 columns
 };

@@ -82,11 +82,11 @@ std::vector<NamedType> types_of(const BenchOptions& options) {
   if (options.types.empty()) return {{"stored", std::nullopt}};
   std::vector<NamedType> types;
   for (const std::string& name : parse_list(options.types, "--type")) {
-    const std::string type = parse_type_name("--type", name, weight_type_names());
+    const std::string type = parse_type_name("--type", name, weight_type_names(WeightsAre::in_memory));
     if (std::any_of(types.begin(), types.end(), [&](const NamedType& other) { return other.name == type; })) {
       throw UsageError(fmt::format("--type {}: {} is repeated", quote(options.types), type));
     }
-    types.push_back({type, parse_weight_type(type)});
+    types.push_back({type, parse_weight_type(type, WeightsAre::in_memory)});
   }
   return types;
 }
@@ -258,7 +258,7 @@ Command add_bench(CommandOptions& command) {
       .add_option("--type", options->types, speed_group, "TYPE,...",
                   bilingual("types of the weights in memory, e.g. f16,q8_0: {weight types} (default: as stored)",
                             "内存中权重的类型，如 f16,q8_0：{weight types}（默认：与文件相同）"))
-      ->offer(weight_type_names())
+      ->offer(weight_type_names(WeightsAre::in_memory))
       ->check(not_empty);
   add_compute(command, options->compute);
   add_kv_type(command, options->kv_type);

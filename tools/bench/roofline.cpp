@@ -162,12 +162,7 @@ double cache_bytes_per_token(const Config& config, KvType type, std::size_t dept
 }
 
 bool multiplies_int8(const Model& model) {
-  return std::any_of(model.layers.begin(), model.layers.end(), [](const Layer& layer) {
-    const Attention& attention = layer.attention;
-    if (roundings_for(attention.q_proj).to_int8 || roundings_for(attention.o_proj).to_int8) return true;
-    if (const auto* ffn = std::get_if<FeedForward>(&layer.mlp)) return roundings_for(ffn->up_proj).to_int8;
-    return roundings_for(std::get<MixtureOfExperts>(layer.mlp).experts.front().up_proj).to_int8;
-  });
+  return model.rounding && model.rounding->to_int8;
 }
 
 double prompt_flops(const Model& model, std::size_t tokens) {

@@ -111,12 +111,16 @@ std::string listed(const std::vector<std::string>& names) {
   return list;
 }
 
-// Replaces {weight types}, {float types} and {block types}, in any language, by the names of the types.
+// Replaces {weight types}, those in memory, and {float types} and {block types}, those in files, in any language, by
+// the names of the types.
 std::string with_types(std::string text) {
-  std::vector<std::string> all = weight_type_names(), floats, blocks;
-  for (const std::string& name : all) (is_block_type(parse_weight_type(name)) ? blocks : floats).push_back(name);
+  std::vector<std::string> floats, blocks;
+  for (const std::string& name : weight_type_names())
+    (is_block_type(parse_weight_type(name)) ? blocks : floats).push_back(name);
   const std::pair<std::string_view, std::vector<std::string>> places[] = {
-      {"{weight types}", all}, {"{float types}", floats}, {"{block types}", blocks}};
+      {"{weight types}", weight_type_names(WeightsAre::in_memory)},
+      {"{float types}", floats},
+      {"{block types}", blocks}};
   for (const auto& [place, names] : places) {
     const std::size_t at = text.find(place);
     if (at != std::string::npos) text.replace(at, place.size(), listed(names));

@@ -145,7 +145,7 @@ void RunOptions::add_to(CommandOptions& command) {
       .add_option("--type", type, speed_group, "TYPE",
                   bilingual("type of the weights in memory: {weight types} (default: as stored)",
                             "内存中权重的类型：{weight types}（默认：与文件相同）"))
-      ->transform(type_name(weight_type_names()));
+      ->transform(type_name(weight_type_names(WeightsAre::in_memory)));
   add_compute(command, compute);
   add_kv_type(command, kv_type);
   command
@@ -166,7 +166,7 @@ RunOptions RunOptions::as_stored() const {
 }
 
 WeightType RunOptions::weight_type() const {
-  return type.empty() ? WeightType() : parse_weight_type(type);
+  return type.empty() ? WeightType() : parse_weight_type(type, WeightsAre::in_memory);
 }
 
 void TokenOptions::add_to(CommandOptions& command) {

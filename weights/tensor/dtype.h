@@ -43,7 +43,8 @@ enum class DType {
   tq1_0,
   tq2_0,
   mxfp4,
-  nvfp4
+  nvfp4,
+  q8_r  // only in memory, and no block format: rows with one scale, see runtime/kernels/int8_rows.h
 };
 
 // The smallest unit of an encoding: `elements` values in `bytes`. One value unless it is a block format.
@@ -95,6 +96,7 @@ inline constexpr DTypeRow dtype_rows[] = {
     {DType::tq2_0, "tq2_0", {256, 66}, 35, 37},
     {DType::mxfp4, "mxfp4", {32, 17}, 39, 38},
     {DType::nvfp4, "nvfp4", {64, 36}, 40, 39},
+    {DType::q8_r, "q8_r", {1, 1}},
 };
 
 constexpr const DTypeRow& row_of(DType type) {
@@ -106,7 +108,7 @@ static_assert([] {
   for (std::size_t i = 0; i < std::size(dtype_rows); ++i) {
     if (dtype_rows[i].type != static_cast<DType>(i)) return false;
   }
-  return std::size(dtype_rows) == static_cast<std::size_t>(DType::nvfp4) + 1;  // the last one
+  return std::size(dtype_rows) == static_cast<std::size_t>(DType::q8_r) + 1;  // the last one
 }());
 
 constexpr BlockShape block_shape(DType type) {

@@ -9,23 +9,25 @@
 
 namespace minimind {
 
-bool is_weight_type(DType type) {
+bool is_weight_type(DType type, WeightsAre where) {
+  if (type == DType::q8_r) return where == WeightsAre::in_memory;
   return is_float_type(type) || can_quantize(type);
 }
 
-std::vector<std::string> weight_type_names() {
+std::vector<std::string> weight_type_names(WeightsAre where) {
   std::vector<std::string> names;
   for (const DTypeRow& row : dtype_rows) {
-    if (is_weight_type(row.type)) names.emplace_back(row.name);
+    if (is_weight_type(row.type, where)) names.emplace_back(row.name);
   }
   return names;
 }
 
-DType parse_weight_type(const std::string& name) {
+DType parse_weight_type(const std::string& name, WeightsAre where) {
   for (const DTypeRow& row : dtype_rows) {
-    if (is_weight_type(row.type) && row.name == name) return row.type;
+    if (is_weight_type(row.type, where) && row.name == name) return row.type;
   }
-  throw UsageError(fmt::format("the weight type is {}, expected {}", quote(name), alternatives(weight_type_names())));
+  throw UsageError(
+      fmt::format("the weight type is {}, expected {}", quote(name), alternatives(weight_type_names(where))));
 }
 
 }  // namespace minimind

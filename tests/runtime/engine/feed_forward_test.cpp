@@ -157,9 +157,9 @@ TEST_P(MoeLayer, EqualsTheLoopInDoublePrecision) {
       const Range of_e = routing.slots_of(e);
       if (of_e.empty()) continue;
       const FeedForward& expert = test.moe.experts[e];
-      const Activations normed{.exact = as_const(scratch.gathered.rows(of_e)), .quantized = {}};
+      const Activations normed{.exact = as_const(scratch.gathered.rows(of_e))};
       gate_up(table, HiddenAct::silu, expert, normed, of_e, scratch, worker);
-      const Activations h{.exact = as_const(hidden(expert, of_e, scratch)), .quantized = {}};
+      const Activations h{.exact = as_const(hidden(expert, of_e, scratch))};
       down(table, expert, h, of_e, scratch, worker);
     }
     add_experts(table, routing, as_const(scratch.out.rows(slots)), {y.data(), sizes.tokens, sizes.hidden}, worker);

@@ -158,6 +158,26 @@ TEST_P(EveryGoldenCase, BlockWeightsRoundActivationsTo8Bits) {
   }
 }
 
+// One scale for a row of up to 128 values, of which the largest is 3 times their root mean square, makes steps 1.2
+// times as large as blocks of 32. Weights are rounded in the same way.
+TEST_P(EveryGoldenCase, RowsOf8BitsRoundActivationsAndWeights) {
+  const GoldenCase golden = load_golden(GetParam());
+  if (golden.yarn || golden.lora_path) GTEST_SKIP() << "the same as without";
+  const Checkpoint stored = open_checkpoint(golden.model_path, {});
+  if (stored.config.num_experts > 0) GTEST_SKIP() << "a MoE model, whose router may choose another expert";
+  const Model rows = load_model(stored, DType::q8_r, 1), floats = load_model(stored, DType::f32, 1);
+  EXPECT_EQ(rows.embed_tokens.format().type, DType::q8_r);
+  EXPECT_TRUE(rows.type_fallbacks.empty());
+  const double bound = 3 * 0.006 * 1.2 * std::sqrt(2 * (7.0 * static_cast<double>(rows.layers.size()) + 1));
+  const std::vector<float> exact = logits_of(floats, golden.tokens, 7, *tables().front(), 1);
+  const std::vector<float> rounded = logits_of(rows, golden.tokens, 7, *tables().front(), 1, KvType::f32);
+  EXPECT_GT(rms_difference(rounded, exact), 0);
+  EXPECT_LT(rms_difference(rounded, exact), bound * spread(exact));
+  for (const std::size_t batch : {1u, 3u, 40u}) {
+    EXPECT_EQ(logits_of(rows, golden.tokens, batch, *tables().front(), 2, KvType::f32), rounded) << batch;
+  }
+}
+
 // A model of 256 columns everywhere, whose matrices have random blocks.
 Checkpoint checkpoint_of_blocks(DType type) {
   SmallModel small;

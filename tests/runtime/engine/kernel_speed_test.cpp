@@ -45,7 +45,8 @@ std::map<std::string, double> seconds_by_table(const WeightMatrix& matrix) {
     for (const kernels::Table* table : tables()) {
       table->quantize(x.data(), large_cols, blocks.data());
       const Activations activations{.exact = {x.data(), 1, large_cols},
-                                    .quantized = {blocks.data(), 1, large_cols / kernels::block_cols}};
+                                    .rounded = {reinterpret_cast<const std::byte*>(blocks.data()), 1,
+                                                large_cols / kernels::block_cols * sizeof blocks[0]}};
       const Clock::time_point start = Clock::now();
       matmul(*table, matrix, {0, kernels::panel_count(large_rows)}, activations, {y.data(), 1, large_rows});
       const double seconds = std::chrono::duration<double>(Clock::now() - start).count();

@@ -47,7 +47,8 @@ std::vector<float> bf16_product(const kernels::Table& table, const WeightMatrix&
   const std::vector<Bf16> values = rounded_rows(table, x, n);
   std::vector<float> y(tokens * m, NAN);
   const Activations activations{
-      .exact = {x.data(), tokens, n}, .quantized = {}, .bf16 = {values.data(), tokens, padded(n)}};
+      .exact = {x.data(), tokens, n},
+      .rounded = {reinterpret_cast<const std::byte*>(values.data()), tokens, padded(n) * sizeof(Bf16)}};
   matmul(table, matrix, {0, kernels::panel_count(m)}, activations, Matrix<float>{y.data(), tokens, m});
   return y;
 }
@@ -126,7 +127,8 @@ TEST_F(Bf16Kernels, WriteOnlyTheRequestedPanels) {
       const std::vector<float> x = random_floats(tokens * cols, 7);
       const std::vector<Bf16> values = rounded_rows(table, x, cols);
       const Activations activations{
-          .exact = {x.data(), tokens, cols}, .quantized = {}, .bf16 = {values.data(), tokens, cols}};
+          .exact = {x.data(), tokens, cols},
+          .rounded = {reinterpret_cast<const std::byte*>(values.data()), tokens, cols * sizeof(Bf16)}};
       for (const Range panels : {Range{1, 3}, Range{3, 6}, Range{2, 2}}) {
         std::vector<float> y(tokens * rows, 77.0f);
         matmul(table, matrix, panels, activations, Matrix<float>{y.data(), tokens, rows});

@@ -166,7 +166,7 @@ TEST_P(Kernels, ASumOfBlocksIsContinued) {
   for (const std::size_t tokens : {1, 9, 15, 17, 70}) {
     const std::vector<float> inputs(x.begin(), x.begin() + tokens * cols);
     const Input input(table(), matrix, inputs);
-    const Matrix<const kernels::ActivationBlock> blocks = input.activations().quantized;
+    const auto blocks = rounded_as<kernels::ActivationBlock>(input.activations());
     std::vector<float> y(tokens * rows);
     const auto add = [&](std::size_t first, std::size_t count, bool continues) {
       const Panels<kernels::Q8Block> panels{packed.data + first / 32, packed.stride, rows, count};

@@ -138,7 +138,7 @@ void expect_continued_sum(const kernels::Table& table) {
   const std::vector<float> x = random_floats(tokens * columns, 40);
   const std::vector<float> expected = product(table, matrix, x);
   const Input input(table, matrix, x);
-  const auto blocks = input.activations().quantized;
+  const auto blocks = rounded_as<kernels::ActivationBlock>(input.activations());
   for (const std::size_t count : {std::size_t{1}, tokens}) {
     std::vector<float> y(count * rows, NAN);
     kernels::BlockMatmul<Block> m{packed.data, packed.stride, rows,  first,    0,   packed.all().end,

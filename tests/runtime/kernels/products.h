@@ -20,10 +20,11 @@ class Input {
   Input(const kernels::Table& table, const WeightMatrix& matrix, const std::vector<float>& x) : x_(x) {
     const std::size_t n = matrix.cols(), tokens = x.size() / n;
     activations_.exact = {x_.data(), tokens, n};
-    if (!roundings_for(matrix).to_int8) return;
+    if (!matrix.format().rounding) return;
     blocks_.resize(tokens * n / kernels::block_cols);
     for (std::size_t t = 0; t < tokens; ++t) table.quantize(&x_[t * n], n, &blocks_[t * n / kernels::block_cols]);
-    activations_.quantized = {blocks_.data(), tokens, n / kernels::block_cols};
+    activations_.rounded = {reinterpret_cast<const std::byte*>(blocks_.data()), tokens,
+                            n / kernels::block_cols * sizeof(kernels::ActivationBlock)};
   }
 
   const Activations& activations() const { return activations_; }
@@ -40,7 +41,7 @@ class Input {
 
  private:
   const kernels::ActivationBlock& block_of(std::size_t t, std::size_t col) const {
-    return activations_.quantized.row(t)[col / kernels::block_cols];
+    return rounded_as<kernels::ActivationBlock>(activations_).row(t)[col / kernels::block_cols];
   }
 
   std::vector<float> x_;

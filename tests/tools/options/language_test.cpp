@@ -329,10 +329,10 @@ TEST_F(LanguageCli, HelpListsTheTypesOfWeights) {
   };
   for (const char* command : {"generate", "chat", "bench", "logits"}) {
     const std::string call = std::string(command) + " --help";
-    EXPECT_NE(joined(english(call).out).find("q8_0,q4_0,q4_1,q5_0,q5_1,q4_k,q5_k,q6_koriq4_nl(default"),
+    EXPECT_NE(joined(english(call).out).find("q8_0,q4_0,q4_1,q5_0,q5_1,q4_k,q5_k,q6_k,iq4_nlorq8_r(default"),
               std::string::npos)
         << call;
-    EXPECT_NE(joined(chinese(call).out).find("q8_0、q4_0、q4_1、q5_0、q5_1、q4_k、q5_k、q6_k或iq4_nl（默认"),
+    EXPECT_NE(joined(chinese(call).out).find("q8_0、q4_0、q4_1、q5_0、q5_1、q4_k、q5_k、q6_k、iq4_nl或q8_r（默认"),
               std::string::npos)
         << call;
   }

@@ -17,6 +17,14 @@ TEST(WeightTypes, AreFloatsAndTheBlockTypesThatCanBeWritten) {
   EXPECT_EQ(weight_type_names(), expected);
 }
 
+TEST(WeightTypes, OfMemoryAreThoseOfFilesAndQ8R) {
+  std::vector<std::string> expected = weight_type_names();
+  expected.push_back("q8_r");
+  EXPECT_EQ(weight_type_names(WeightsAre::in_memory), expected);
+  EXPECT_EQ(parse_weight_type("q8_r", WeightsAre::in_memory), DType::q8_r);
+  EXPECT_THROW(parse_weight_type("q8_r"), UsageError);
+}
+
 TEST(WeightTypes, AreParsedByName) {
   for (const std::string& name : weight_type_names()) EXPECT_EQ(name_of(parse_weight_type(name)), name);
   for (const char* other : {"q3_k", "iq4_xs", "i8", "F16", ""}) EXPECT_THROW(parse_weight_type(other), UsageError);
