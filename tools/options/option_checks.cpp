@@ -12,6 +12,7 @@
 #include "weights/base/error.h"
 #include "weights/base/suggestion.h"
 #include "weights/base/text.h"
+#include "weights/tensor/dtype.h"
 
 namespace minimind {
 namespace {
@@ -122,7 +123,11 @@ OptionWords one_of(std::vector<std::string> names) {
 OptionWords type_name(std::vector<std::string> types) {
   const auto check = [types](std::string& value) {
     const std::string name = canonical_type(value);
-    if (std::find(types.begin(), types.end(), name) == types.end()) return unknown_choice(value, types);
+    if (std::find(types.begin(), types.end(), name) == types.end()) {
+      const bool only_in_memory = name == name_of(DType::q8_r);
+      return only_in_memory ? fmt::format("{} is for weights in memory only, expected {}", name, alternatives(types))
+                            : unknown_choice(value, types);
+    }
     value = name;
     return std::string();
   };

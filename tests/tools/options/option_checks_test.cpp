@@ -6,6 +6,7 @@
 #include <vector>
 
 #include "runtime/llm/llm.h"
+#include "tests/support/temporary_file.h"
 #include "weights/base/error.h"
 #include "weights/tensor/weight_types.h"
 
@@ -86,6 +87,10 @@ TEST(OptionChecks, AnUnknownTypeListsTheTypes) {
   } catch (const UsageError& error) {
     EXPECT_STREQ(error.what(), "--kv-type: 'bf16' is unknown, expected f32, f16 or q8_0; did you mean f16?");
   }
+  EXPECT_EQ(error_of([] {
+              parse_type_name("--type", "Q8_R", {"f16", "q8_0"});
+            }),
+            "--type: q8_r is for weights in memory only, expected f16 or q8_0");
 }
 
 TEST(ParseList, SplitsAtCommas) {
