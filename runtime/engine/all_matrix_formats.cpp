@@ -180,7 +180,7 @@ void multiply_bf16(const kernels::Table& kernels, const WeightMatrix& matrix, Ra
                         panels.end, values.data, values.cols, y.rows, y.data, y.cols});
 }
 
-constexpr Rounding to_bf16 = {
+constexpr Rounding to_bf16_rows = {
     .to_int8 = false,
     .row_bytes = [](std::size_t cols) { return kernels::block_count(cols) * block_cols * sizeof(Bf16); },
     .round = [](const kernels::Table& kernels, const float* x, std::size_t cols,
@@ -190,7 +190,7 @@ constexpr Rounding to_bf16 = {
 constexpr MatrixFormat bf16_format{
     .type = DType::bf16,
     .laid_out_from = DType::bf16,
-    .rounding = &to_bf16,
+    .rounding = &to_bf16_rows,
     .panel_bytes = [](std::size_t cols) { return kernels::block_count(cols) * sizeof(Bf16Block); },
     .lay_out = lay_out_bf16,
     .read_row = read_bf16,

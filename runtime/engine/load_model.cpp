@@ -78,6 +78,7 @@ class Loader {
                 .lm_head = std::nullopt,
                 .rounding = nullptr,
                 .type_fallbacks = {}};
+    if (!config.tie_word_embeddings) rounding_ = nullptr;  // embed_tokens is looked up, not multiplied
     model.layers.reserve(config.num_hidden_layers);
     for (std::size_t i = 0; i < config.num_hidden_layers; ++i) model.layers.push_back(layer(i));
     if (!config.tie_word_embeddings) model.lm_head = matrix("lm_head.weight");

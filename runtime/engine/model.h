@@ -55,7 +55,7 @@ struct Model {
   std::vector<Layer> layers;
   std::vector<float> norm;              // [d]
   std::optional<WeightMatrix> lm_head;  // [vocab_size, d]; absent if tied to embed_tokens
-  const Rounding* rounding = nullptr;   // of the inputs of the matrices; null if all take exact ones
+  const Rounding* rounding = nullptr;   // of the inputs of all matrices; null if each takes exact ones
   std::vector<Fact> type_fallbacks;     // matrices not kept as requested: one per reason, "kept NAME as f16: WHY"
 
   const WeightMatrix& output() const { return lm_head ? *lm_head : embed_tokens; }

@@ -86,7 +86,7 @@ DType packed_type(const StoredTensor& tensor, WeightType type, std::size_t threa
   const DType as_stored = find_matrix_format(tensor.dtype) ? tensor.dtype : DType::f32;
   if (!type) return as_stored;
   assert(find_matrix_format(*type));
-  if (find_matrix_format(*type)->laid_out_from != *type) return *type;  // it has any values in rows of any size
+  if (find_matrix_format(*type)->laid_out_from != *type) return *type;  // takes rows of any size
   return type_or_fallback(*type, as_stored, tensor.shape[1],
                           [&](DType wanted) { return can_encode(tensor, wanted, threads); });
 }

@@ -11,17 +11,18 @@
 
 namespace minimind {
 
-// The type of weights in memory, for which is_weight_type must be true. std::nullopt: as stored, which is lossless.
+// The type of weights in memory: see is_weight_type(). std::nullopt: as stored, which is lossless.
 using WeightType = std::optional<DType>;
 
-// The arithmetic of products with weights. f32 takes activations as they are, except that block types round them to 8
+// The arithmetic of products with weights. f32 takes activations as they are, but block types and q8_r round them to 8
 // bits. bf16 rounds the activations and all matrices to bf16, and adds in f32; it requires kernels::with_bf16().
 enum class Compute { f32, bf16 };
 
 // Returns the type to keep a stored matrix [rows, cols] as if `type` is requested: that type, or what
 // type_or_fallback (encode_values.h) returns if its blocks do not divide the columns; the stored type if values are too
-// large for these types or not finite. Instead of a stored block type that the kernels do not have it returns f32,
-// which is exact. Reads every value, on `threads` threads, if that is necessary. Throws Error for a matrix of integers.
+// large for these types or not finite. Of q8_r, a row with a value that is not finite becomes NaN. Instead of a stored
+// block type that the kernels do not have it returns f32, which is exact. Reads every value, on `threads` threads, if
+// that is necessary. Throws Error for a matrix of integers.
 DType packed_type(const StoredTensor& tensor, WeightType type, std::size_t threads);
 
 // Lays out stored matrices for the kernels. add() returns a matrix at once and finish() fills all of them together, so

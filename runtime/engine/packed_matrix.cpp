@@ -112,7 +112,8 @@ const MatrixFormat* find_matrix_format(DType type, bool of_bf16_products) {
   for (const std::span<const MatrixFormat> formats :
        {std::span<const MatrixFormat>(plain_formats), more_matrix_formats}) {
     for (const MatrixFormat& format : formats) {
-      if (format.type == type && format.of_bf16() == of_bf16_products) return &format;
+      const bool of_bf16 = format.rounding && !format.rounding->to_int8;
+      if (format.type == type && of_bf16 == of_bf16_products) return &format;
     }
   }
   return nullptr;

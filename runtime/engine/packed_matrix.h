@@ -102,16 +102,13 @@ struct MatrixFormat {
   // Reads row `row` of a panel of `cols` columns as floats into out, [cols].
   void (*read_row)(const std::byte* panel, std::size_t row, std::size_t cols, float* out);
 
-  // Whether products take bf16.
-  bool of_bf16() const { return rounding && !rounding->to_int8; }
-
   // As matmul() below.
   void (*multiply)(const kernels::Table& kernels, const WeightMatrix& matrix, Range panels, const Activations& x,
                    Matrix<float> y);
 };
 
 // The formats of this program besides those of f32, f16, bf16 and q8_0, which are always there. Every program defines
-// its list: all_matrix_formats.cpp has that of kernels::BlockProducts.
+// its list: all_matrix_formats.cpp has those of kernels::BlockProducts and of products of bf16.
 extern const std::span<const MatrixFormat> more_matrix_formats;
 
 // Returns the format of weights stored as `type`, with products of bf16 or without; null if this program has none.
@@ -148,7 +145,7 @@ class WeightMatrix {
 // The panels of a matrix of Elements.
 template <class Element>
 Panels<Element> panels_of(const WeightMatrix& matrix) {
-  assert(matrix.format().type == stored_type<Element> && !matrix.format().of_bf16());
+  assert(matrix.format().type == stored_type<Element>);
   return {reinterpret_cast<const Element*>(matrix.data()), elements_of<Element>(matrix.cols()), matrix.rows(),
           matrix.cols()};
 }

@@ -69,7 +69,9 @@ Scratch::Scratch(const Model& model, std::size_t max_tokens, std::size_t max_pos
   cos = {max_tokens, config.head_dim / 2};
   sin = {max_tokens, config.head_dim / 2};
   const std::size_t widest = std::max({d, q_cols, widest_feed_forward(model)});
-  rounded = {(max_tokens + workers) * slots_per_token(config), model.rounding ? model.rounding->row_bytes(widest) : 0};
+  const std::size_t of_blocks = to_int8_blocks.row_bytes(widest);  // a model that is stored so may replace this one
+  const std::size_t of_model = model.rounding ? model.rounding->row_bytes(widest) : 0;
+  rounded = {(max_tokens + workers) * slots_per_token(config), std::max(of_blocks, of_model)};
   for (std::size_t w = 0; w < workers; ++w) attention.emplace_back(config, max_positions);
 }
 

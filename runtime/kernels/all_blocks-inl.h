@@ -1,8 +1,8 @@
 #pragma once
 
-// Included by tables of kernels only: products of all block types besides q8_0, and the peak speed of such products.
-// Each instruction set's _blocks.cpp defines MINIMIND_ARCH, as its other files do, and MINIMIND_BLOCKS, the name of its
-// products.
+// Included by tables of kernels only: products of all block types besides q8_0 and of q8_r, and the peak speed of
+// such products. Each instruction set's _blocks.cpp defines MINIMIND_ARCH, as its other files do, and MINIMIND_BLOCKS,
+// the name of its products.
 
 #include <cstdint>
 #include <cstring>

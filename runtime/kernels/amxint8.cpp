@@ -1,6 +1,6 @@
-// Products of block types by AMX, for many tokens. One instruction multiplies 32 columns of a panel with those of 16
-// tokens. Sums of a block are exact, and are scaled and added in the order and with the roundings of AVX512_VNNI, which
-// is faster for few tokens and has the same bits.
+// Products of block types and of q8_r by AMX, for many tokens. Of blocks, one instruction multiplies 32 columns of a
+// panel with those of 16 tokens. Sums of a block are exact, and are scaled and added in the order and with the
+// roundings of AVX512_VNNI, which is faster for few tokens and has the same bits.
 
 #include <cstring>
 

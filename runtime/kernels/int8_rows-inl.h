@@ -67,8 +67,10 @@ inline void for_each_mixed(const float* x, std::size_t n, std::size_t first, con
   }
 }
 
-inline const Int8Row& head_of(const Int8Line* row) {
-  return *reinterpret_cast<const Int8Row*>(row);
+inline Int8Row head_of(const Int8Line* row) {
+  Int8Row head;
+  __builtin_memcpy(&head, row, sizeof head);
+  return head;
 }
 
 void round_row(const float* x, std::size_t n, Int8Line* out) noexcept {
@@ -100,7 +102,8 @@ void round_row(const float* x, std::size_t n, Int8Line* out) noexcept {
 
 void restore_row(const Int8Line* row, std::size_t n, float* out) noexcept {
   const auto* const values = reinterpret_cast<const std::int8_t*>(row + 1);
-  for (std::size_t i = 0; i < n; ++i) out[i] = head_of(row).scale * static_cast<float>(values[i]);
+  const float scale = head_of(row).scale;
+  for (std::size_t i = 0; i < n; ++i) out[i] = scale * static_cast<float>(values[i]);
   for_each_mixed(out, n, 0, [&](std::size_t first, const float* mixed, std::size_t size) {
     std::memcpy(out + first, mixed, smaller(size, n - first) * sizeof(float));
   });

@@ -14,11 +14,12 @@ struct Int8Line {
 };
 inline constexpr std::size_t line_cols = sizeof(Int8Line);
 
-// 2^31 / 127^2, rounded down: sums over more columns may not fit in 32 bits.
-inline constexpr std::size_t most_int8_cols = 133'144;
+// 2^31 / (127 * 128), rounded down: sums over more columns, with the bias of 128 that VNNI adds to weights, may not fit
+// in 32 bits.
+inline constexpr std::size_t most_int8_cols = 132'104;
 
-// The first line of a row of activations, before ceil(cols / 64) lines of values from -127 to 127. The last is padded
-// with zeros.
+// The first line of a row of activations, before ceil(cols / 64) lines of values from -127 to 127 (any if the scale is
+// NaN). The last is padded with zeros.
 struct Int8Row {
   float scale;       // as that of ActivationBlock
   std::int32_t sum;  // of the values

@@ -45,7 +45,6 @@ struct I8Block {  // w = quant; the activations include the columns' scales, if 
 // bf16 weights for products of bf16: two columns of a row are contiguous, because one instruction multiplies and adds
 // two. The last block of a panel is padded with zeros.
 struct Bf16Block {
-  static constexpr DType stored_type = DType::bf16;
   std::uint16_t value[block_cols / 2][panel_rows][2];
 };
 

@@ -1,6 +1,6 @@
 #pragma once
 
-// Included by kernels-inl.h only: activations rounded to 8 bits.
+// Included by kernels-inl.h and int8_rows-inl.h only: activations rounded to 8 bits.
 
 #include <cstdint>
 #include <cstring>

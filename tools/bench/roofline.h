@@ -37,7 +37,7 @@ std::size_t weight_bytes_per_token(const Model& model);
 // others.
 double cache_bytes_per_token(const Config& config, KvType type, std::size_t depth, std::size_t tokens);
 
-// Returns whether the matrices of the layers are multiplied as 8-bit integers.
+// Returns whether matrices are multiplied as 8-bit integers.
 bool multiplies_int8(const Model& model);
 
 // Returns the operations of a prompt of `tokens` tokens: a multiplication and an addition for each weight of the layers

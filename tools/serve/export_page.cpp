@@ -30,6 +30,7 @@
 #include "weights/io/output_file.h"
 #include "weights/io/path.h"
 #include "weights/io/text_file.h"
+#include "weights/tensor/weight_types.h"
 
 namespace minimind {
 namespace {
@@ -133,9 +134,7 @@ void write_model(OutputFile& out, const std::string& name, const GenerationArgum
   TokenizerData tokenizer = read_tokenizer(require_tokenizer_path(arguments.tokenizer, path));
   if (!arguments.run.quiet) note(tokenizer_facts(Tokenizer(tokenizer), checkpoint.config));
   if (!chat_template.empty()) tokenizer.chat_template = read_text_file(chat_template);
-  const std::string& type = arguments.run.type;
-  const WantedTypes types{.matrices = type.empty() ? std::nullopt : std::optional(parse_weight_type(type)),
-                          .embedding = std::nullopt};
+  const WantedTypes types{.matrices = arguments.run.weight_type(), .embedding = std::nullopt};
   const std::size_t threads = arguments.run.threads.value_or(default_threads());
   std::vector<Fact> differences;  // the page reads what this program reads
   const GgufExport model = export_with_tokenizer(checkpoint, types, tokenizer, name, threads, differences);
@@ -175,6 +174,7 @@ void PageExport::add_to(CommandOptions& command) {
 
 void PageExport::write(const GenerationArguments& arguments, const std::string& chat_template) const {
   if (!force && is_there(out)) throw Error(fmt::format("{}: already exists; --force replaces it", out));
+  if (!arguments.run.type.empty()) parse_type_name("--type", arguments.run.type, weight_type_names());
   const InterruptMessage message(localized("interrupted; {} was not written", out));
   const PageParts parts = read_page(page);
   const std::string name = std::filesystem::path(out).stem().string();

@@ -20,7 +20,7 @@ class Input {
   Input(const kernels::Table& table, const WeightMatrix& matrix, const std::vector<float>& x) : x_(x) {
     const std::size_t n = matrix.cols(), tokens = x.size() / n;
     activations_.exact = {x_.data(), tokens, n};
-    if (!matrix.format().rounding) return;
+    if (matrix.format().rounding != &to_int8_blocks) return;
     blocks_.resize(tokens * n / kernels::block_cols);
     for (std::size_t t = 0; t < tokens; ++t) table.quantize(&x_[t * n], n, &blocks_[t * n / kernels::block_cols]);
     activations_.rounded = {reinterpret_cast<const std::byte*>(blocks_.data()), tokens,
