@@ -30,7 +30,6 @@
 #include "weights/io/output_file.h"
 #include "weights/io/path.h"
 #include "weights/io/text_file.h"
-#include "weights/tensor/weight_types.h"
 
 namespace minimind {
 namespace {
