@@ -142,10 +142,11 @@ class Completion(unittest.TestCase):
         self.assertEqual(bash("minimind help perp"), ["perplexity"])
         self.assertEqual(bash("minimind completion "), list(SHELLS))
         self.assertEqual(bash("minimind --man ren"), ["render"])
-        self.assertEqual(bash("minimind generate --type q8"), ["q8_0"])
+        self.assertEqual(bash("minimind convert --type q8"), ["q8_0"])
+        self.assertEqual(bash("minimind generate --type q8"), ["q8_0", "q8_r"])
         self.assertEqual(bash("minimind generate --kv-type="), ["f32", "f16", "q8_0"])
         self.assertEqual(bash("minimind generate --kv-type=f1"), ["f16"])
-        self.assertEqual(bash("minimind bench --type f16,q8"), ["f16,q8_0"])
+        self.assertEqual(bash("minimind bench --type f16,q8"), ["f16,q8_0", "f16,q8_r"])
         self.assertEqual(bash("minimind chat --lang "), ["zh", "en"])
         for line in ("chat ", "chat -m ", "chat --model=", "chat out/full", "convert x.pth ", "serve --lora "):
             self.assertEqual(bash("minimind " + line), ["compopt", "-o", "default"], line)
