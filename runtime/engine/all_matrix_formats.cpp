@@ -213,7 +213,7 @@ void lay_out_rows(const std::byte* source, std::size_t row_size, std::size_t row
 }
 
 void read_int8_row(const std::byte* panel, std::size_t row, std::size_t cols, float* out) {
-  constexpr std::size_t most_cols = 256;  // that are mixed together
+  constexpr std::size_t most_cols = kernels::most_mixed_cols;
   const auto lines = reinterpret_cast<const Int8Line*>(panel);
   Int8Line part[kernels::lines_per_row(most_cols)];
   std::memcpy(&part[0], &lines[0].value[row * sizeof(float)], sizeof(float));

@@ -63,10 +63,21 @@ inline void configure_sums(std::size_t tokens) {
   configure(shapes);
 }
 
+// Where the tiles of such a product are, with strides in bytes.
+struct TileOperands {
+  std::size_t tiles;  // of a panel
+  const char* weights;
+  std::size_t weight_stride;  // from panel to panel
+  const char* x;              // 64 bytes of a token for each tile
+  std::size_t x_stride;       // from token to token
+
+  const char* panel(std::size_t i) const { return weights + i * weight_stride; }
+  const char* token(std::size_t i) const { return x + i * x_stride; }
+};
+
 // The instructions of such a product m, in whole tiles: `Kind` has
 //   Product                        with first_panel, last_panel and tokens
-//   weights_of(m, panel)           the panel's tiles, `tiles_of(m)` of them, weight_stride(m) bytes from panel to panel
-//   line_of(m, token)              that token's activations, x_stride(m) bytes from token to token, 64 for each tile
+//   operands_of(m)                 its TileOperands
 //   add<sum, x>()                  adds the product of tile x with the weights, tile 6 for even sums and 7 for odd ones
 //   store<sum>(m, panel, token, n) writes the sums of n tokens
 template <class Kind>
@@ -93,16 +104,16 @@ class TileProduct {
   // prefetched 8 KB ahead, in its panels and then in those that follow.
   template <std::size_t panels>
   static void multiply_few(const M& m, std::size_t panel) {
-    const std::size_t tiles = Kind::tiles_of(m), stride = Kind::weight_stride(m);
-    const std::size_t ahead = smaller(tiles, 8 / panels), in_panel = tiles - ahead;
-    const char *w = Kind::weights_of(m, panel), *x = Kind::line_of(m, 0);
-    const auto x_stride = static_cast<long>(Kind::x_stride(m));
+    const TileOperands of = Kind::operands_of(m);
+    const std::size_t stride = of.weight_stride, ahead = smaller(of.tiles, 8 / panels), in_panel = of.tiles - ahead;
+    const char *w = of.panel(panel), *x = of.x;
+    const auto x_stride = static_cast<long>(of.x_stride);
     const auto fetch = [&](std::size_t tile, const char* at) {
       at += tile < in_panel ? ahead * tile_bytes : panels * stride - in_panel * tile_bytes;
       for (std::size_t line = 0; line < tile_bytes; line += tile_line) __builtin_prefetch(at + line);
     };
     clear_sums();
-    for (std::size_t tile = 0; tile < tiles; ++tile, w += tile_bytes, x += tile_line) {
+    for (std::size_t tile = 0; tile < of.tiles; ++tile, w += tile_bytes, x += tile_line) {
       fetch(tile, w);
       _tile_loadd(4, x, x_stride);
       _tile_loadd(6, w, tile_line);
@@ -136,11 +147,11 @@ class TileProduct {
   // Two tiles of 16 tokens, which may overlap, with one or two panels.
   template <std::size_t panels>
   static void multiply_many(const M& m, std::size_t panel, std::size_t token, std::size_t other_token, Ahead ahead) {
-    const std::size_t tiles = Kind::tiles_of(m), stride = Kind::weight_stride(m);
-    const char *w = Kind::weights_of(m, panel), *x = Kind::line_of(m, token), *other_x = Kind::line_of(m, other_token);
-    const auto x_stride = static_cast<long>(Kind::x_stride(m));
+    const TileOperands of = Kind::operands_of(m);
+    const char *w = of.panel(panel), *x = of.token(token), *other_x = of.token(other_token);
+    const auto x_stride = static_cast<long>(of.x_stride);
     clear_sums();
-    for (std::size_t tile = 0; tile < tiles; ++tile, w += tile_bytes, x += tile_line, other_x += tile_line) {
+    for (std::size_t tile = 0; tile < of.tiles; ++tile, w += tile_bytes, x += tile_line, other_x += tile_line) {
       for (std::size_t i = 0; i < ahead.lines; ++i, ahead.at += tile_line) __builtin_prefetch(ahead.at, 0, 2);
       _tile_loadd(6, w, tile_line);
       _tile_loadd(4, x, x_stride);
@@ -148,7 +159,7 @@ class TileProduct {
       _tile_loadd(5, other_x, x_stride);
       Kind::template add<2, 5>();
       if constexpr (panels > 1) {
-        _tile_loadd(7, w + stride, tile_line);
+        _tile_loadd(7, w + of.weight_stride, tile_line);
         Kind::template add<1, 4>();
         Kind::template add<3, 5>();
       }
@@ -164,10 +175,11 @@ class TileProduct {
   // The last tiles end at the last token. They repeat tokens of those before, which gives the same bits.
   template <std::size_t panels>
   static void multiply_all_tokens(const M& m, std::size_t& panel) {
+    const TileOperands of = Kind::operands_of(m);
     const std::size_t last = m.tokens - tile_rows, passes = parts_for(m.tokens, 2 * tile_rows);
-    const std::size_t lines = parts_for(panels * tile_rows, passes), part = lines * tile_line * Kind::tiles_of(m);
+    const std::size_t lines = parts_for(panels * tile_rows, passes), part = lines * tile_line * of.tiles;
     for (; panel + panels <= m.last_panel; panel += panels) {
-      const char* const next = Kind::weights_of(m, panel + panels);
+      const char* const next = of.panel(panel + panels);
       for (std::size_t pass = 0; pass < passes; ++pass) {
         const std::size_t token = pass * 2 * tile_rows;
         multiply_many<panels>(m, panel, smaller(token, last), smaller(token + tile_rows, last),

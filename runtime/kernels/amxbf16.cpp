@@ -13,14 +13,9 @@ namespace {
 
 struct Bf16Kind {
   using Product = Bf16Matmul;
-  static std::size_t tiles_of(const Product& m) { return m.blocks; }
-  static std::size_t weight_stride(const Product& m) { return m.blocks * sizeof(Bf16Block); }
-  static const char* weights_of(const Product& m, std::size_t panel) {
-    return reinterpret_cast<const char*>(m.panels + panel * m.blocks);
-  }
-  static std::size_t x_stride(const Product& m) { return m.x_stride * sizeof(Bf16); }
-  static const char* line_of(const Product& m, std::size_t token) {
-    return reinterpret_cast<const char*>(m.x + token * m.x_stride);
+  static TileOperands operands_of(const Product& m) {
+    return {m.blocks, reinterpret_cast<const char*>(m.panels), m.blocks * sizeof(Bf16Block),
+            reinterpret_cast<const char*>(m.x), m.x_stride * sizeof(Bf16)};
   }
 
   template <int sum, int x>

@@ -282,14 +282,9 @@ void matmul(const BlockMatmul<Block>& m) noexcept {
 // Of rows with one scale, in whole tiles of 64 columns, of which the products of blocks use half.
 struct Int8Kind {
   using Product = Int8Matmul;
-  static std::size_t tiles_of(const Product& m) { return tile_count(m.cols); }
-  static std::size_t weight_stride(const Product& m) { return lines_per_panel(m.cols) * sizeof(Int8Line); }
-  static const char* weights_of(const Product& m, std::size_t panel) {
-    return reinterpret_cast<const char*>(m.panels + panel * lines_per_panel(m.cols) + 1);
-  }
-  static std::size_t x_stride(const Product& m) { return lines_per_row(m.cols) * sizeof(Int8Line); }
-  static const char* line_of(const Product& m, std::size_t token) {
-    return reinterpret_cast<const char*>(m.x + token * lines_per_row(m.cols) + 1);
+  static TileOperands operands_of(const Product& m) {
+    return {tile_count(m.cols), reinterpret_cast<const char*>(m.panels + 1), lines_per_panel(m.cols) * sizeof(Int8Line),
+            reinterpret_cast<const char*>(m.x + 1), lines_per_row(m.cols) * sizeof(Int8Line)};
   }
 
   template <int sum, int x>
@@ -306,12 +301,12 @@ struct Int8Kind {
   static void store(const Product& m, std::size_t panel, std::size_t token, std::size_t tokens) {
     const std::size_t row = panel * panel_rows;
     const auto rows = static_cast<__mmask16>((1u << smaller(panel_rows, m.rows - row)) - 1);
-    const __m512 scale = _mm512_loadu_ps(weights_of(m, panel) - sizeof(Int8Line));
+    const __m512 scale = _mm512_loadu_ps(m.panels + panel * lines_per_panel(m.cols));
     alignas(64) Sums sums;
     store_tile<sum>(sums, tile_line);
-    const char* x = line_of(m, token) - sizeof(Int8Line);
+    const Int8Line* x = m.x + token * lines_per_row(m.cols);
     float* y = m.y + token * m.y_stride + row;
-    for (std::size_t t = 0; t < tokens; ++t, x += x_stride(m), y += m.y_stride) {
+    for (std::size_t t = 0; t < tokens; ++t, x += lines_per_row(m.cols), y += m.y_stride) {
       float x_scale;
       std::memcpy(&x_scale, x, sizeof x_scale);
       const __m512 factor = _mm512_mul_ps(scale, _mm512_set1_ps(x_scale));

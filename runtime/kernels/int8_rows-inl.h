@@ -19,7 +19,7 @@
 namespace minimind::kernels {
 namespace {
 
-constexpr std::size_t most_mixed = 16;
+constexpr std::size_t most_mixed = most_mixed_cols / panel_rows;
 constexpr float inverse_root_of(std::size_t count) {
   return count == 16 ? 0.25f : count == 8 ? 0.35355339f : count == 4 ? 0.5f : count == 2 ? 0.70710678f : 1.0f;
 }

@@ -53,6 +53,9 @@ struct Int8Matmul {
   static constexpr bool continues = false;  // as Product::continues
 };
 
+// Columns that are mixed together, at most: a part of a row that starts at a multiple of it is restored alone.
+inline constexpr std::size_t most_mixed_cols = 256;
+
 struct Int8Products {
   void (*multiply)(const Int8Matmul&) noexcept;
 
