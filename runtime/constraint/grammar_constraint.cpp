@@ -11,6 +11,9 @@ namespace minimind {
 
 namespace {
 
+// To work out again what takes less would cost more than the memory is worth.
+constexpr std::size_t little_memory = std::size_t{2} << 20;
+
 // For each byte, its bits as flags.
 constexpr std::array<std::array<std::uint8_t, 8>, 256> flags_of_bytes = [] {
   std::array<std::array<std::uint8_t, 8>, 256> flags{};
@@ -74,6 +77,10 @@ void GrammarConstraint::restart(std::size_t tokens_left) {
   state_->restart();
   tokens_left_ = tokens_left;
   left_ = Left::end;
+}
+
+void GrammarConstraint::forget() {
+  if (state_ && state_->memory() > little_memory) state_->forget();
 }
 
 bool GrammarConstraint::prepare() {

@@ -48,6 +48,9 @@ class GrammarConstraint {
   // Returns to the start of the text.
   void restart(std::size_t tokens_left);
 
+  // As Constraint has it.
+  void forget();
+
   // Returns how many tokens complete the text so far, at most. Once prepared, measure_end() does a part of the work, as
   // GrammarState has it.
   bool measure_end() { return state_->measure_end(); }
@@ -113,6 +116,7 @@ class MarkedConstraint final : public Constraint {
   bool prepare() override;
   std::span<const std::uint8_t> allowed() override;
   void accept(std::int32_t token, std::size_t tokens_left) override;
+  void forget() override { constraint_.forget(); }
   bool finished() override {
     while (!prepare()) continue;
     return finished_;

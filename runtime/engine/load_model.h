@@ -19,10 +19,9 @@ KvType suitable_kv_type(const Model& model);
 std::size_t suitable_threads(const Checkpoint& checkpoint);
 
 // Lays the checkpoint's weights out for the kernels. Norms and routers are kept as f32, the matrices as `type`; with
-// Compute::bf16, all matrices must be f16 or bf16 then, and are bf16. Throws UsageError with
-// Setting::arithmetic, naming the first that is neither.
-// With `memory`, the matrices are in it: nothing is written there before it is certain that the model can be loaded,
-// unless reading a file fails.
+// Compute::bf16, all matrices must be f16 or bf16 then, and are bf16. Throws UsageError with Setting::arithmetic,
+// naming the first that is neither. With `memory`, the matrices are in it: nothing is written there before it is
+// certain that the model can be loaded, unless reading a file fails.
 Model load_model(const Checkpoint& checkpoint, WeightType type, std::size_t threads, Compute compute = Compute::f32,
                  HugePageArena* memory = nullptr);
 

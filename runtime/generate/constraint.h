@@ -30,6 +30,9 @@ class Constraint {
   // Returns true if the text is complete and no token can follow.
   virtual bool finished() = 0;
 
+  // Gives up memory for what can be worked out again.
+  virtual void forget() {}
+
   // Returns true if `text`, which is that of all tokens taken, is complete. Only the destructor may follow.
   virtual bool conforms(std::string_view text) = 0;
 };

@@ -274,8 +274,7 @@ Generated generate(Forward& forward, Context& context, const Tokenizer* tokenize
       const Matrix<float> of_piece{logits.data(), piece.logit_rows, vocab_size};
       forward.run(std::span(&piece, 1), of_piece);
       generation.take(as_const(of_piece));
-    } catch (const Cancelled&) {
-      // The text has ended.
+    } catch (const Cancelled&) {  // the text has ended
     }
   }
   return generation.finish();

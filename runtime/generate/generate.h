@@ -177,16 +177,17 @@ class Generation {
   bool prepare();
   bool is_prepared() const { return !constraint_ || prepared_; }
 
+  // What the text has to keep to; null if nothing.
+  Constraint* constraint() const { return constraint_.get(); }
+
   // Whether nothing is left to run. Ends the text once `interrupted` is set.
   bool ended();
 
   // How many tokens of the prompt have to be run: all that were not in the context.
   std::size_t prompt_tokens() const { return prompt_size_ - result_.prompt_tokens_reused; }
 
-  // How many of them are left to run.
+  // How many of them are left to run, and whether any are.
   std::size_t prompt_tokens_left() const { return in_prompt() ? prompt_size_ - context_.size() : 0; }
-
-  // Whether any are.
   bool in_prompt() const { return context_.size() < prompt_size_ && tokens_.size() == prompt_size_; }
 
   // The scores so far, as Generated has them. A callback may read them: those of the tokens up to its text are there.
@@ -251,9 +252,9 @@ std::vector<std::int32_t> end_tokens(const Config& config, bool eos_was_assumed,
 // drafter, the last token and what is drafted after it are run as one batch, and then sampled from its logits as ever,
 // until a token is sampled that is not the one drafted. A batch has bit for bit the logits of single tokens, so that
 // all of the result but times and counts is the same with any drafter and without one, for every seed and option.
-// Throws UsageError when there are stop strings or a constraint but no tokenizer, as Sampler does, and Error when the
-// prompt is empty, holds ids that are not in the vocabulary, or does not fit the context, which then stays as it is,
-// and as Constraint does.
+// Throws UsageError when there are stop strings or a constraint but no tokenizer, as Sampler does, and Error as
+// Constraint does and when the prompt is empty, has unknown ids, or does not fit the context, which then stays as it
+// is.
 Generated generate(Forward& forward, Context& context, const Tokenizer* tokenizer, std::span<const std::int32_t> prompt,
                    const GenerateOptions& options, const TextCallback& on_text, const std::atomic<bool>& interrupted);
 

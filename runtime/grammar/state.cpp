@@ -304,7 +304,7 @@ GrammarState::Position GrammarState::follow(std::string_view bytes) {
     ++i;
     if (work_ == 0 || position.state == dead) continue;
     if (rules_) i += skip(position, bytes.substr(i), before + i);
-    if (entries() > most_entries_) forget_all_but(position.state, current_);
+    if (entries() > most_entries_) make_room(position.state, current_);
   }
   return position;
 }
@@ -1001,36 +1001,37 @@ std::size_t GrammarState::entries() const {
 void GrammarState::begin_step() {
   work_ = work_to_end_ = 0;
   most_work_ = max_step_work;
-  if (entries() > most_entries_) forget_all_but(current_, current_);
+  if (entries() > most_entries_) make_room(current_, current_);
+}
+
+std::size_t GrammarState::memory() const {
+  return 8 * entries() + masks_.size() * kept_mask_.size() * sizeof(std::uint64_t);
+}
+
+void GrammarState::forget() {
+  begin_step();
+  forget_all_but(current_, current_);
+}
+
+void GrammarState::make_room(State& followed, State& start) {
+  if (forget_all_but(followed, start) > max_entries / 2) fail_too_ambiguous();
 }
 
 // Forgets all states but the one up to which the text is followed and the one in which that started, which it gives new
-// numbers. What the latter takes does not count.
-void GrammarState::forget_all_but(State& followed, State& start) {
+// numbers. Returns what the former takes, of max_entries. What the latter takes does not count.
+std::size_t GrammarState::forget_all_but(State& followed, State& start) {
   const GrammarItemLists frames = std::exchange(frames_, {}), states = std::exchange(states_, {});
-  frame_bytes_to_end_.clear();
-  widths_.clear();
-  growths_.clear();
+  const auto drop = [](auto&... known) { (..., void(std::exchange(known, {}))); };
+  drop(frame_bytes_to_end_, widths_, growths_, families_, masks_, mask_wanted_, next_of_all_, loops_, taken_bytes_,
+       bytes_to_end_, ways_, state_runs_, kernels_, kernel_states_, transitions_);
   std::fill(entered_.begin(), entered_.end(), Entered());
-  families_.clear();
-  masks_.clear();
-  mask_wanted_.clear();
-  for (std::vector<State>& known : next_of_all_) known.clear();
-  loops_.clear();
-  taken_bytes_.clear();
-  bytes_to_end_.clear();
-  ways_.clear();
-  state_runs_.clear();
-  kernels_.clear();
-  kernel_states_.clear();
-  transitions_.clear();
   std::vector<std::uint32_t> numbers(frames.size(), not_kept);
   const State kept = keep(frames, states[followed], numbers);
   const std::size_t size = entries();
-  if (size > max_entries / 2) fail_too_ambiguous();
   start = keep(frames, states[start], numbers);
   followed = kept;
   most_entries_ = max_entries + entries() - size;
+  return size;
 }
 
 // Returns the new number of a state with these items of old frames. `numbers` are the frames' new ones. Frames refer

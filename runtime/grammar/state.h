@@ -82,6 +82,11 @@ class GrammarState {
   // Returns to the start of the text; keeps cached results.
   void restart();
 
+  // Bytes of cached results, about.
+  std::size_t memory() const;
+  // Forgets them, but for where the text is.
+  void forget();
+
   // Takes the bytes, which may end inside a character. Returns false, leaving the state unchanged, if no text of the
   // grammar continues so. Many bytes at once are followed quicker than one by one.
   bool advance(std::string_view bytes);
@@ -159,7 +164,8 @@ class GrammarState {
   void begin_transitions();
 
   void begin_step();
-  void forget_all_but(State& followed, State& start);
+  void make_room(State& followed, State& start);
+  std::size_t forget_all_but(State& followed, State& start);
   State keep(const GrammarItemLists& frames, std::span<const GrammarItem> items, std::vector<std::uint32_t>& numbers);
   std::size_t entries() const;
   std::uint32_t intern_frame(std::span<const GrammarItem> returns, std::uint32_t part = 0);

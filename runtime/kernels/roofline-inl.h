@@ -1,5 +1,4 @@
-// Included by kernels-inl.h only: the peak speed of memory and of arithmetic in f32, for
-// `minimind bench`.
+// Included by kernels-inl.h only: the peak speed of memory and of arithmetic in f32, for `minimind bench`.
 
 #include "runtime/kernels/simd-inl.h"
 

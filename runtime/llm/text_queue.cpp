@@ -247,6 +247,7 @@ void TextQueue::pause(Text& text) {
   std::erase(placed_, &text);
   text.paused = true;
   text.since = steps_;
+  if (Constraint* const constraint = text.generation->constraint()) constraint->forget();
 }
 
 std::size_t TextQueue::bytes_of(const Text& text) const {

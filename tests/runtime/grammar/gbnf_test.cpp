@@ -268,6 +268,19 @@ TEST(Grammar, NestsDeeplyAndForgetsWhatItDoesNotNeed) {
   EXPECT_TRUE(state.allows("[1]"));
 }
 
+TEST(Grammar, ForgetsWhatItCanWorkOutAgain) {
+  GrammarState state = state_of_gbnf("root ::= (\"a\" | \"b\")* \"a\" (\"a\" | \"b\"){1500}");
+  std::string text;
+  for (int i = 0; i < 2000; ++i) text += i % 7 < 3 ? 'a' : 'b';
+  ASSERT_TRUE(state.advance(text));
+  const std::size_t all = state.memory();
+  state.forget();
+  EXPECT_LT(state.memory(), all / 20);
+  EXPECT_EQ(state.may_end(), text[text.size() - 1501] == 'a');
+  EXPECT_TRUE(state.advance("a"));
+  EXPECT_FALSE(state.advance("c"));
+}
+
 TEST(Grammar, ABytesThatDoesNotFitChangesNothing) {
   GrammarState state = state_of_gbnf("root ::= \"ab\" | \"abc\" \"d\"*");
   EXPECT_FALSE(state.advance("ax"));

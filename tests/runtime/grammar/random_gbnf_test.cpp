@@ -133,6 +133,15 @@ struct RandomGrammar {
   }
 };
 
+// Takes a text from its start, as advance() does, but forgets before each byte what it knows.
+bool advances_forgetting(GrammarState& state, const std::string& text) {
+  state.restart();
+  return std::ranges::all_of(text, [&](char c) {
+    state.forget();
+    return state.advance({&c, 1});
+  });
+}
+
 void expect_random_matches(bool wide, unsigned count) {
   std::vector<std::string> texts{""};
   for (std::size_t i = 0; texts[i].size() < 6; ++i) {
@@ -154,6 +163,8 @@ void expect_random_matches(bool wide, unsigned count) {
     for (const std::string& text : texts) {
       state.restart();
       const bool prefix = state.advance(text);
+      ASSERT_EQ(prefix && state.may_end(), language.contains(text)) << grammar.text() << text;
+      ASSERT_EQ(advances_forgetting(state, text), prefix) << grammar.text() << text;
       ASSERT_EQ(prefix && state.may_end(), language.contains(text)) << grammar.text() << text;
       const bool begins_one = std::any_of(language.begin(), language.end(),
                                           [&](const std::string& whole) { return whole.starts_with(text); });

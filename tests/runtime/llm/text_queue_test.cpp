@@ -191,6 +191,44 @@ TEST_F(TextQueueTest, ATextThatIsNotReadPausesAfterItsFirstToken) {
   EXPECT_EQ(paused, ends_[2].generated.tokens) << "a pause changes no token";
 }
 
+// Allows everything, and counts how often it forgets.
+class ForgetfulConstraint final : public Constraint {
+ public:
+  explicit ForgetfulConstraint(int& forgotten) : forgotten_(forgotten) {}
+  bool prepare() override { return true; }
+  std::span<const std::uint8_t> allowed() override { return {}; }
+  void accept(std::int32_t, std::size_t) override {}
+  void forget() override { ++forgotten_; }
+  bool finished() override { return false; }
+  bool conforms(std::string_view) override { return true; }
+
+ private:
+  int& forgotten_;
+};
+
+TEST_F(TextQueueTest, ATextThatPausesKeepsLittleOfItsConstraintsMemory) {
+  std::atomic<bool> behind = false;
+  llm_.tokenizer = tokenizer_of(texts_of(golden_.golden, {}));
+  int forgotten = 0;
+  TextQueue queue(llm_, limits(1, 100));
+  TextJob unread = changed(job(0, 12), [&](GenerationTask& task) {
+    task.options.constraint = [&](const UnconstrainedText&) {
+      return std::make_unique<ForgetfulConstraint>(forgotten);
+    };
+  });
+  unread.on_first_token = [&] {
+    EXPECT_EQ(forgotten, 0);
+    behind = true;
+  };
+  unread.behind = &behind;
+  queue.submit(one(std::move(unread)));
+  for (int i = 0; i < 10; ++i) queue.step();
+  EXPECT_EQ(forgotten, 1);
+  behind = false;
+  run(queue);
+  EXPECT_EQ(forgotten, 1);
+}
+
 TEST_F(TextQueueTest, AFewTextsThatAreNotReadGoOnWhileAnotherWaitsForMemory) {
   std::array<std::atomic<bool>, 2> clients{};  // whether they are behind
   TextQueueLimits limits = this->limits(10, 6);
