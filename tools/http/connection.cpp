@@ -54,7 +54,8 @@ HttpConnection::HttpConnection(HttpShared& shared, int descriptor, std::string c
       checks_host_(checks_host),
       deadline_(Clock::now() + shared.settings.head_timeout),
       progress_(Clock::now()),
-      reader_(std::make_unique<HttpReader>(shared.settings.request)) {}
+      reader_(std::make_unique<HttpReader>(shared.settings.request)),
+      request_time_(Clock::now()) {}
 
 void HttpConnection::start() {
   wait_to_read();
@@ -151,7 +152,9 @@ void HttpConnection::process() {
 
 void HttpConnection::set_reading_deadline(std::size_t consumed) {
   if (is(State::head)) {
-    if (!in_.empty() && !std::exchange(has_begun_, true)) deadline_ = Clock::now() + shared_.settings.head_timeout;
+    if (in_.empty() || std::exchange(has_begun_, true)) return;
+    request_time_ = Clock::now();
+    deadline_ = request_time_ + shared_.settings.head_timeout;
     return;
   }
   since_deadline_ += consumed;
@@ -191,15 +194,24 @@ bool HttpConnection::accept_head() {
   return true;
 }
 
-// Counts the body in the memory for all bodies; returns false if that is used up. A small body fits all the same:
-// clients that send large ones slowly must not keep all others from asking.
+// Counts the body in the memory for all bodies. Returns false if that is used up, and this is the body that makes room.
 bool HttpConnection::count_body() {
   const std::size_t size = reader_->request().body.size();
   shared_.body_bytes += size - counted_body_;
   counted_body_ = size;
-  if (shared_.body_bytes <= shared_.settings.body_memory || size <= body_step) return true;
-  fail({503, "too_many_bodies", "server: receives too many large requests; try again later"}, {{"Retry-After", "1"}});
-  return false;
+  if (shared_.body_bytes > shared_.settings.body_memory) shared_.on_bodies();
+  return is(State::head) || is(State::body);
+}
+
+double HttpConnection::body_cost(Time now) const {
+  const bool is_small = !is(State::body) || counted_body_ <= body_step;
+  return is_small ? 0 : static_cast<double>(counted_body_) * std::chrono::duration<double>(now - request_time_).count();
+}
+
+void HttpConnection::reject_body() {
+  guarded([this] {
+    fail({503, "too_many_bodies", "server: receives too many large requests; try again later"}, {{"Retry-After", "1"}});
+  });
 }
 
 void HttpConnection::dispatch() {
@@ -380,7 +392,8 @@ void HttpConnection::begin_request() {
   method_.clear();
   path_.clear();
   id_.clear();
-  deadline_ = Clock::now() + shared_.settings.idle_timeout;
+  request_time_ = Clock::now();
+  deadline_ = request_time_ + shared_.settings.idle_timeout;
   if (in_.empty()) in_.shrink_to_fit();
 }
 
@@ -422,15 +435,30 @@ void HttpConnection::fail(const HttpFailure& failure, HttpHeaders fields) {
 
 void HttpConnection::stop() {
   guarded([this] {
-    if (is(State::head) && !has_begun_ && in_.empty()) {
-      on_readable();  // a request may have arrived
-      if (is(State::head) && !has_begun_ && in_.empty()) return close();
-    }
+    close_if_idle();
+    if (is(State::closed)) return;
     if (is(State::head) || is(State::body)) {
       return fail({503, "server_stopping", "server: is stopping; try again later"}, {{"Retry-After", "1"}});
     }
     closes_ = true;
     if (is(State::lingering)) deadline_ = Clock::now() + short_linger_time;
+  });
+}
+
+void HttpConnection::close_if_idle() {
+  if (is_idle()) on_readable();  // a request may have arrived
+  if (is_idle()) close();
+}
+
+std::optional<HttpConnection::Time> HttpConnection::waits_since() const {
+  if (is(State::answering) || is(State::closing)) return std::nullopt;
+  return request_time_;
+}
+
+void HttpConnection::make_way() {
+  guarded([this] {
+    if (is_idle()) return close_if_idle();
+    is(State::lingering) ? close() : drop("too slow");
   });
 }
 
@@ -474,9 +502,8 @@ std::chrono::milliseconds HttpConnection::longest_stall(bool is_made) const {
 }
 
 void HttpConnection::on_deadline() {
-  const bool is_idle = is(State::head) && !has_begun_;
   if (is(State::answering)) return drop("disconnected");
-  if (is_idle || is(State::lingering)) return close();
+  if (is_idle() || is(State::lingering)) return close();
   fail({408, "request_timeout", "request: is incomplete after the time limit; send it faster"});
 }
 

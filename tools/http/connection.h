@@ -30,6 +30,7 @@ struct HttpShared {
   std::function<void(HttpConnection&)> on_close;
   std::function<void()> on_full;                    // a connection waits for is_full() to end
   std::function<void(HttpConnection&)> on_crowded;  // answer_bytes are too many; the connection has added to them
+  std::function<void()> on_bodies;                  // body_bytes are too many
   bool stopping = false;
   std::size_t body_bytes = 0;    // of all bodies that are being received
   std::size_t answer_bytes = 0;  // that the connections have for answers that are not read
@@ -55,6 +56,14 @@ class HttpConnection final : public HttpAnswered, public std::enable_shared_from
   void on_answer() override;
   // Acts on timeouts.
   void check_time(Time now);
+  // Since when the server waits for the client to send or, after the last answer, to close; nothing while it answers.
+  std::optional<Time> waits_since() const;
+  // Closes the connection, whose client it waits for, so that another one has its place.
+  void make_way();
+  // Bytes of the body that arrives, times the seconds that it has taken so far; 0 for a small one.
+  double body_cost(Time now) const;
+  // Rejects the body that arrives, because all together are too large.
+  void reject_body();
   // Whether so much is read ahead that the connection waits for its answer before it reads more.
   bool is_full() const;
   bool is_answering() const { return is(State::answering); }
@@ -81,6 +90,8 @@ class HttpConnection final : public HttpAnswered, public std::enable_shared_from
   void process();
   bool accept_head();
   bool count_body();
+  bool is_idle() const { return is(State::head) && !has_begun_ && in_.empty(); }
+  void close_if_idle();
   void set_reading_deadline(std::size_t consumed);
   void dispatch();
   void call_handler(const std::shared_ptr<HttpAnswer>& answer);
@@ -133,7 +144,7 @@ class HttpConnection final : public HttpAnswered, public std::enable_shared_from
 
   std::shared_ptr<HttpAnswerBuffer> answer_;
   std::chrono::system_clock::time_point began_;
-  Time request_time_;
+  Time request_time_;               // of its head; until then, of its first byte or the end of the answer before
   HttpHeaders own_fields_;          // of the answer, for the request's page and its id
   std::string method_, path_, id_;  // for the log
   int status_ = 0;

@@ -15,6 +15,7 @@
 #include <chrono>
 #include <csignal>
 #include <deque>
+#include <span>
 #include <unordered_map>
 #include <utility>
 
@@ -96,10 +97,11 @@ class HttpServer::Server {
         most_connections_(possible_connections(settings_.connections)),
         signals_(loop_),
         tick_(loop_),
-        shared_{settings_, access_, handler_, loop_, std::make_shared<HttpWakeup>(loop_), {}, {}, {}} {
+        shared_{settings_, access_, handler_, loop_, std::make_shared<HttpWakeup>(loop_), {}, {}, {}, {}} {
     shared_.on_close = [this](HttpConnection& connection) { remove(connection); };
     shared_.on_full = [this] { tick_within(short_tick); };
     shared_.on_crowded = [this](const HttpConnection& newest) { make_room_beside(newest); };
+    shared_.on_bodies = [this] { make_room_for_bodies(); };
     for (const HttpListener& listener : listeners_) {
       addresses_.push_back(listener.address());
       port_ = std::max(port_, listener.port());
@@ -187,6 +189,7 @@ class HttpServer::Server {
     set_options(descriptor, is_tcp);
     const bool checks_host = is_tcp && is_loopback(local_address(descriptor)) && (is_local || settings_.keys.empty());
     const auto connection = std::make_shared<HttpConnection>(shared_, descriptor, address_text(address), checks_host);
+    if (connections_.size() >= most_connections_) close_slowest();
     const bool is_refused = connections_.size() >= most_connections_;
     connections_.emplace(connection.get(), connection);
     open_ = connections_.size();
@@ -202,6 +205,34 @@ class HttpServer::Server {
     connections_.erase(&connection);
     open_ = connections_.size();
     if (shared_.stopping && connections_.empty()) loop_.stop();
+  }
+
+  // Closes the connections whose clients the server has waited for the longest time: several at once, because all are
+  // looked at.
+  void close_slowest() {
+    std::vector<std::pair<Clock::time_point, std::shared_ptr<HttpConnection>>> waiting;
+    for (const auto& [key, connection] : connections_) {
+      if (const auto since = connection->waits_since()) waiting.emplace_back(*since, connection);
+    }
+    const std::size_t count = std::min(waiting.size(), 1 + most_connections_ / 64);
+    std::ranges::partial_sort(waiting, waiting.begin() + static_cast<std::ptrdiff_t>(count), {},
+                              [](const auto& one) { return one.first; });
+    for (const auto& [since, connection] : std::span(waiting).first(count)) connection->make_way();
+  }
+
+  // Rejects the bodies that take the most memory for the longest time, until the rest fits. Small ones stay: clients
+  // that send large ones slowly must not keep all others from asking.
+  void make_room_for_bodies() {
+    const auto now = Clock::now();
+    while (shared_.body_bytes > settings_.body_memory) {
+      std::shared_ptr<HttpConnection> dearest;
+      for (const auto& [key, connection] : connections_) {
+        const double least = dearest ? dearest->body_cost(now) : 0;
+        if (connection->body_cost(now) > least) dearest = connection;
+      }
+      if (!dearest) return;
+      dearest->reject_body();
+    }
   }
 
   // Drops the clients that have not taken from their answers for the longest time, until the rest fits. Those of small

@@ -308,8 +308,9 @@ void Api::handle_route(const Route& route, HttpRequest request, Answer answer) {
   if (draining_) return send_error(*answer, being_shut_down(), route.errors());
   const auto work = std::make_shared<Work>(*this, route, std::move(request), answer);
   // Large bodies wait for each other, also because what is parsed takes several times the memory of its text.
-  const bool is_long = work->http.body.size() > route.most_brief_bytes;
-  if (!work->fits() || !post(work, is_long)) send_error(*answer, cannot_wait(), route.errors());
+  const std::size_t bytes = work->http.body.size();
+  const bool is_posted = work->fits() && (bytes > route.most_brief_bytes ? post_long(work, bytes) : post(work));
+  if (!is_posted) send_error(*answer, cannot_wait(), route.errors());
 }
 
 // Why a request is not prepared.
@@ -319,12 +320,14 @@ RequestError Api::cannot_wait() const {
 }
 
 // Returns false if too many requests wait.
-bool Api::post(const std::shared_ptr<Work>& work, bool is_long) {
+bool Api::post(const std::shared_ptr<Work>& work) {
+  return brief_tasks_.post([this, work] { prepare(work, false); });
+}
+
+// The same, for the other thread.
+bool Api::post_long(const std::shared_ptr<Work>& work, std::size_t cost) {
   work->has_begun = false;
-  return (is_long ? long_tasks_ : brief_tasks_).post([this, work, is_long] {
-    prepare(work, is_long);
-    models_.drop_outdated();  // it held its model, whose texts may have ended meanwhile
-  });
+  return long_tasks_.post([this, work] { prepare(work, true); }, cost);
 }
 
 void Api::read(Work& work) {
@@ -346,9 +349,10 @@ void Api::prepare(const std::shared_ptr<Work>& work, bool is_long) {
     try {
       (this->*work->route.handle)(work->request, work->answer);
     } catch (const LongWork&) {
-      if (!post(work, true)) throw cannot_wait();
+      if (!post_long(work, options_.text)) throw cannot_wait();  // how long is not known: longer than most
     }
   });
+  models_.drop_outdated();  // the request held its model, whose texts may have ended meanwhile
 }
 
 void Api::guarded(HttpAnswer& answer, ErrorBody errors, const std::function<void()>& action) {
@@ -734,20 +738,10 @@ void Api::load_weights(ServedModel& served, const std::string& checkpoint, const
       });
 }
 
-void Api::wait_for_engine(EngineThread& engine, const EngineThread::Action& action) {
-  waits_for_engine_ = true;
-  try {
-    engine.run_between_steps(action);
-  } catch (...) {
-    waits_for_engine_ = false;
-    throw;
-  }
-  waits_for_engine_ = false;
-}
-
 void Api::flush_cache(const ApiRequest& request, const Answer& answer) {
   if (request.body.is_object()) BodyFields(request.body).reject_the_rest();
-  wait_for_engine(models_.only()->engine, [](ContextPool& pool) { pool.clear(); });
+  begin_long_work();  // waits for the end of a step
+  models_.only()->engine.run_between_steps([](ContextPool& pool) { pool.clear(); });
   send_json(*answer, {{"success", true}, {"message", "the cache is empty"}});
 }
 
@@ -800,7 +794,7 @@ std::string Api::stuck_reason() const {
     return fmt::format("the engine has made no step for {:.0f} s", silent.count());
   }
   const Seconds busy = brief_tasks_.busy_for();
-  if (busy <= longest || waits_for_engine_) return "";
+  if (busy <= longest) return "";
   return fmt::format("a request has been read for {:.0f} s, and others wait for it", busy.count());
 }
 

@@ -108,7 +108,8 @@ class Api {
 
   // A request from its arrival until it is prepared: until the engine has its texts, or it is answered.
   class Work;
-  bool post(const std::shared_ptr<Work>& work, bool is_long);
+  bool post(const std::shared_ptr<Work>& work);
+  bool post_long(const std::shared_ptr<Work>& work, std::size_t cost);
   void read(Work& work);
   void prepare(const std::shared_ptr<Work>& work, bool is_long);
   RequestError cannot_wait() const;
@@ -154,7 +155,6 @@ class Api {
   std::shared_ptr<ServedModel> model_of(const ChatJson& body, const Answer& answer);
   RequestDefaults defaults_for(const ChatJson& body) const;
   void load_weights(ServedModel& served, const std::string& checkpoint, const std::string& path, const Answer& answer);
-  void wait_for_engine(EngineThread& engine, const EngineThread::Action& action);
   std::string stuck_reason() const;
   ChatJson model_json(const ModelShelf::Listed& model) const;
   TakeSeeds take_seeds();
@@ -176,7 +176,6 @@ class Api {
   std::size_t waiting_bytes_ = 0;  // of the bodies of all Work
   std::set<std::string> hints_;    // that `notice` has got
 
-  std::atomic<bool> waits_for_engine_ = false;  // the thread of brief tasks does: the engine explains its silence
   // Prepare requests: those that take long, and beside them small ones in order. The brief tasks end first, because
   // they give to the long ones what turns out to take long.
   TaskThread long_tasks_, brief_tasks_;

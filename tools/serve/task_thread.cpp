@@ -24,7 +24,7 @@ TaskThread::~TaskThread() {
 }
 
 void TaskThread::stop() {
-  std::deque<std::function<void()>> dropped;  // destroyed without the lock: they may hold the last of an answer
+  std::deque<Task> dropped;  // destroyed without the lock: they may hold the last of an answer
   {
     const std::lock_guard lock(mutex_);
     stopping_ = true;
@@ -33,11 +33,11 @@ void TaskThread::stop() {
   wake_.notify_one();
 }
 
-bool TaskThread::post(std::function<void()> task) {
+bool TaskThread::post(std::function<void()> task, std::size_t cost) {
   {
     const std::lock_guard lock(mutex_);
     if (stopping_ || tasks_.size() >= most_waiting_) return false;
-    tasks_.push_back(std::move(task));
+    tasks_.push_back({std::move(task), cost});
   }
   wake_.notify_one();
   return true;
@@ -48,6 +48,14 @@ TaskThread::Clock::duration TaskThread::busy_for() const {
   return is_busy_ ? Clock::now() - began_ : Clock::duration::zero();
 }
 
+TaskThread::Task TaskThread::take() {
+  took_oldest_ = !took_oldest_;
+  const auto next = took_oldest_ ? tasks_.begin() : std::ranges::min_element(tasks_, {}, &Task::cost);
+  Task task = std::move(*next);
+  tasks_.erase(next);
+  return task;
+}
+
 void TaskThread::run(Priority priority) {
   // On Linux, 0 is this thread alone. Beside a busy thread of the engine, 10 leaves it a tenth of a core: with 5, a
   // fourth, every text would wait for it. A program that was started behind others keeps its place.
@@ -56,13 +64,12 @@ void TaskThread::run(Priority priority) {
   while (true) {
     wake_.wait(lock, [this] { return stopping_ || !tasks_.empty(); });
     if (tasks_.empty()) return;
-    std::function<void()> task = std::move(tasks_.front());
-    tasks_.pop_front();
+    Task task = take();
     is_busy_ = true;
     began_ = Clock::now();
     lock.unlock();
-    task();
-    task = nullptr;
+    task.run();
+    task.run = nullptr;
     lock.lock();
     is_busy_ = false;
   }

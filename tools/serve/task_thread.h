@@ -13,7 +13,9 @@ namespace minimind {
 // Starts a thread that gets no signals: they are for the main thread.
 std::thread thread_without_signals(const std::function<void()>& body);
 
-// A thread that runs what other threads give it, in order, and sleeps while there is nothing.
+// A thread that runs what other threads give it, and sleeps while there is nothing. Of the tasks that wait, it takes in
+// turns the one that costs least and the oldest, so that many costly ones do not keep out one that is not, nor many of
+// those a costly one.
 class TaskThread {
  public:
   using Clock = std::chrono::steady_clock;
@@ -28,8 +30,8 @@ class TaskThread {
   // Waits for the task that runs; those that wait are not run.
   ~TaskThread();
 
-  // Returns false if too many tasks wait, or after stop(). A task must not throw.
-  bool post(std::function<void()> task);
+  // Returns false if too many tasks wait, or after stop(). A task must not throw. Tasks of one cost are run in order.
+  bool post(std::function<void()> task, std::size_t cost = 0);
 
   // Drops the tasks that wait.
   void stop();
@@ -38,14 +40,20 @@ class TaskThread {
   Clock::duration busy_for() const;
 
  private:
+  struct Task {
+    std::function<void()> run;
+    std::size_t cost = 0;
+  };
   void run(Priority priority);
+  Task take();
 
   const std::size_t most_waiting_;
   mutable std::mutex mutex_;  // guards all below
   std::condition_variable wake_;
-  std::deque<std::function<void()>> tasks_;
+  std::deque<Task> tasks_;
   bool stopping_ = false, is_busy_ = false;
-  Clock::time_point began_;  // of the current task
+  bool took_oldest_ = false;  // the last time
+  Clock::time_point began_;   // of the current task
   std::thread thread_;
 };
 

@@ -6,6 +6,7 @@
 
 #include "tests/support/cases.h"
 #include "tests/support/cli.h"
+#include "tests/support/peak_memory.h"
 #include "tests/support/running.h"
 
 namespace minimind {
@@ -81,8 +82,9 @@ TEST_F(Cli, BenchSaysWhatTakesTheMemory) {
   const auto f16 = parts(" -p 16 -n 4"), f32 = parts(" -p 16 -n 4 --type f32"),
              longer = parts(" -p 600 -n 4 --kv-type f32");
   const double megabyte = 1e6;
-  // The demo has 4.4 M parameters.
-  EXPECT_NEAR(double(f32["weights"]) - double(f16["weights"]), 8.7 * megabyte, 3 * megabyte);
+  if (can_measure_memory) {  // the demo has 4.4 M parameters
+    EXPECT_NEAR(double(f32["weights"]) - double(f16["weights"]), 8.7 * megabyte, 3 * megabyte);
+  }
   EXPECT_GT(longer["keys and values"], 15 * f16["keys and values"].get<double>());
   EXPECT_GT(f16["tokenizer"], 0);
   double sum = 0;

@@ -360,22 +360,30 @@ TEST(HttpServer, BodiesShareALimit) {
   HttpSettings settings;
   settings.body_memory = 100'000;
   TestServer server(settings);
-  HttpClient first = server.connect();
-  const std::string body(60'000, 'a');
-  first.send(http_post("/echo", body).substr(0, 59'000));
-  HttpReply reply;
-  ASSERT_TRUE(becomes_true([&] {
-    reply = server.ask(http_post("/echo", body));
-    return reply.status == 503;
-  }));
+  const auto begin = [&](std::size_t bytes) {
+    HttpClient client = server.connect();
+    client.send(http_post("/echo", std::string(bytes + 1000, 'a')).substr(0, bytes));
+    return client;
+  };
+  std::vector<HttpClient> large;
+  large.push_back(begin(40'000));
+  std::this_thread::sleep_for(20ms);
+  large.push_back(begin(30'000));
+  const std::string next = http_post("/echo", std::string(50'000, 'a'));
+  ASSERT_TRUE(becomes_true([&] { return server.ask(next).status == 200 && large[0].receive(1ms); }));
+  const HttpReply reply = large[0].read();
+  EXPECT_EQ(reply.status, 503) << "it has had most memory for the longest time";
   EXPECT_EQ(reply.headers.at("Retry-After"), "1");
-  HttpClient second = server.connect();
-  second.send(http_post("/echo", body).substr(0, 41'000));
+  EXPECT_NE(reply.body.find("too_many_bodies"), std::string::npos);
+  EXPECT_FALSE(large[1].receive(1ms));
+  large.clear();
+  std::vector<HttpClient> small;
+  for (int i = 0; i < 7; ++i) small.push_back(begin(15'000));
   EXPECT_TRUE(becomes_true([&] { return server.ask(http_post("/echo", std::string(20'000, 'a'))).status == 503; }));
   EXPECT_EQ(server.ask(http_post("/echo", std::string(10'000, 'a'))).status, 200) << "a small body always fits";
-  first.close();
-  second.close();
-  EXPECT_TRUE(becomes_true([&] { return server.ask(http_post("/echo", body)).status == 200; }));
+  for (HttpClient& client : small) EXPECT_FALSE(client.receive(1ms));
+  small.clear();
+  EXPECT_TRUE(becomes_true([&] { return server.ask(http_post("/echo", std::string(60'000, 'a'))).status == 200; }));
 }
 
 TEST(HttpServer, ABodyCountsOnlyWhileItArrives) {
@@ -431,9 +439,10 @@ TEST(HttpServer, TooManyConnectionsAreToldSo) {
   settings.connections = 3;
   TestServer server(settings);
   std::vector<HttpClient> clients;
+  std::vector<std::shared_ptr<HttpAnswer>> answers;
   for (int i = 0; i < 3; ++i) {
     clients.push_back(server.connect());
-    EXPECT_EQ(clients.back().ask(http_get("/echo")).status, 200);
+    answers.push_back(server.stream_to(clients.back()));
   }
   HttpClient refused = server.connect();
   const HttpReply reply = refused.read();
@@ -444,6 +453,41 @@ TEST(HttpServer, TooManyConnectionsAreToldSo) {
   refused.close();
   clients.pop_back();
   EXPECT_TRUE(becomes_true([&] { return server.ask(http_get("/echo")).status == 200; }));
+}
+
+// Whether a client has a connection and sends nothing or a part of a request.
+TEST(HttpServer, ANewClientTakesThePlaceOfTheOneThatIsWaitedForLongest) {
+  for (const std::string& sent : {http_get("/echo"), std::string("GET /echo HTTP/1.1\r\nHost: localh"),
+                                  http_post("/echo", std::string(20'000, 'a')).substr(0, 18'000)}) {
+    HttpSettings settings;
+    settings.connections = 3;
+    TestServer server(settings);
+    std::vector<HttpClient> clients;
+    for (int i = 0; i < 3; ++i) {
+      clients.push_back(server.connect());
+      clients.back().send(sent);
+      std::this_thread::sleep_for(20ms);
+    }
+    EXPECT_EQ(server.ask(http_get("/echo")).status, 200);
+    EXPECT_TRUE(clients[0].is_closed());
+    HttpClient added = server.connect();
+    EXPECT_EQ(added.ask(http_get("/echo")).status, 200);
+    EXPECT_FALSE(clients[2].is_closed(1ms));
+  }
+}
+
+TEST(HttpServer, AConnectionThatWasUsedIsNotIdle) {
+  HttpSettings settings;
+  settings.connections = 2;
+  TestServer server(settings);
+  HttpClient first = server.connect(), second = server.connect();
+  for (HttpClient* const client : {&first, &second, &first}) {
+    EXPECT_EQ(client->ask(http_get("/echo")).status, 200);
+    std::this_thread::sleep_for(20ms);
+  }
+  EXPECT_EQ(server.ask(http_get("/echo")).status, 200);
+  EXPECT_TRUE(second.is_closed());
+  EXPECT_EQ(first.ask(http_get("/echo")).status, 200);
 }
 
 TEST(HttpServer, ChecksHostKeyAndOrigin) {

@@ -2894,6 +2894,36 @@ TEST_F(ApiTest, PreparesManyTextsNextToOthers) {
   EXPECT_EQ(many->json().size(), 65u);
 }
 
+// Writes its name when it is sent.
+class NamedAnswer : public FakeAnswer {
+ public:
+  NamedAnswer(std::string& names, char name) : names_(names), name_(name) {}
+  void send(int status, std::string_view content_type, std::string body, const HttpHeaders& extra) override {
+    names_ += name_;
+    FakeAnswer::send(status, content_type, std::move(body), extra);
+  }
+
+ private:
+  std::string& names_;
+  const char name_;
+};
+
+TEST_F(ApiTest, PreparesALargeRequestBeforeThoseThatTurnOutToTakeLong) {
+  const auto holding = std::make_shared<HoldingAnswer>();
+  post("/tokenize", large_text, holding);
+  holding->wait_until_held();
+  std::string order;
+  const auto named = [&](char name) { return std::make_shared<NamedAnswer>(order, name); };
+  const std::string large = Json{{"content", std::string(9000, 'x')}}.dump();
+  std::vector<std::shared_ptr<FakeAnswer>> all;
+  for (const char name : {'1', '2', '3'}) all.push_back(post("/flush_cache", "", named(name)));
+  EXPECT_EQ(post_and_wait("/tokenize", {{"content", "a"}})->status(), 200);  // they wait for the other thread now
+  for (const char name : {'a', 'b'}) all.push_back(post("/tokenize", large, named(name)));
+  holding->release();
+  for (const auto& answer : all) ASSERT_TRUE(answer->wait());
+  EXPECT_EQ(order, "a1b23");
+}
+
 TEST_F(ApiTest, EndsTheWorkForAClientThatIsGone) {
   const Json body{{"messages", {{{"role", "user"}, {"content", "a"}}}},
                   {"response_format",
@@ -2907,12 +2937,11 @@ TEST_F(ApiTest, EndsTheWorkForAClientThatIsGone) {
 
 TEST_F(ApiTest, RejectsWhatIsNotPreparedWhenItShutsDown) {
   HeldEngine held(engine);
-  const auto current = post("/flush_cache", "");  // waits for the engine, and the others for it
-  const auto next = post("/v1/completions", R"({"prompt": "a"})");
+  const auto current = post("/flush_cache", "");  // waits for the engine, and large ones for it
   const auto holding = std::make_shared<HoldingAnswer>();
-  post("/tokenize", large_text, holding);
-  const auto large = post("/tokenize", large_text);
+  post("/tokenize", R"({"content": "a"})", holding);
   holding->wait_until_held();
+  const auto next = post("/v1/completions", R"({"prompt": "a"})"), large = post("/tokenize", large_text);
   api.drain();
   for (const auto& answer : {current, next, large}) {
     EXPECT_TRUE(answer->has_ended());
@@ -2923,11 +2952,12 @@ TEST_F(ApiTest, RejectsWhatIsNotPreparedWhenItShutsDown) {
 }
 
 TEST_F(ApiTest, PreparesNothingForAClientThatHasGone) {
-  HeldEngine held(engine);
-  const auto current = post("/flush_cache", "");  // waits for the engine, and the next ones for it
+  const auto holding = std::make_shared<HoldingAnswer>();
+  post("/tokenize", R"({"content": "a"})", holding);
+  holding->wait_until_held();
   const auto gone = post("/v1/completions", R"({"prompt": "a", "max_tokens": 2})");
   gone->disconnect();
-  held.release();
+  holding->release();
   EXPECT_EQ(complete({{"max_tokens", 2}})->status(), 200);
   EXPECT_TRUE(engine.wait_until_idle(std::chrono::seconds(20)));
   EXPECT_EQ(engine.counts().texts, 1u);
@@ -2943,17 +2973,16 @@ TEST_F(ApiTest, RejectsRequestsThatItHasNoRoomFor) {
   const auto larger = post_to(own, "/tokenize", R"({"content": ")" + std::string(1500, 'x') + R"("})");
   ASSERT_TRUE(larger->wait());
   EXPECT_EQ(larger->status(), 200) << "alone, a body may be larger than all that wait";
-  HeldEngine held(engine);
-  const auto post_that_waits = [&](const char* path, const std::string& text) {
-    auto answer = post_to(own, path, text);
-    for (int i = 0; i < 1'000'000 && answer->has_ended(); ++i) {  // the larger one holds its room for a moment
-      std::this_thread::yield();
-      answer = post_to(own, path, text);
-    }
-    return answer;
+  const std::string tiny = R"({"content": "a"})";
+  const auto fits = [&] {
+    const auto answer = post_to(own, "/tokenize", tiny);
+    return answer->wait() && answer->status() == 200;
   };
-  std::vector<std::shared_ptr<FakeAnswer>> waiting{post_that_waits("/flush_cache", "")};  // for the engine
-  waiting.push_back(post_that_waits("/tokenize", body));
+  while (!fits()) std::this_thread::yield();  // the larger one holds its room for a moment
+  const auto holding = std::make_shared<HoldingAnswer>();
+  post_to(own, "/tokenize", tiny, holding);
+  holding->wait_until_held();
+  std::vector<std::shared_ptr<FakeAnswer>> waiting{holding, post_to(own, "/tokenize", body)};
   const auto expect_rejected = [](const FakeAnswer& answer) {
     ASSERT_TRUE(answer.has_ended());
     EXPECT_EQ(answer.status(), 429);
@@ -2963,7 +2992,7 @@ TEST_F(ApiTest, RejectsRequestsThatItHasNoRoomFor) {
   expect_rejected(*post_to(own, "/tokenize", body));
   std::shared_ptr<FakeAnswer> rejected;
   while (!rejected && waiting.size() < 10) {
-    const auto next = post_to(own, "/tokenize", R"({"content": "a"})");
+    const auto next = post_to(own, "/tokenize", tiny);
     if (next->has_ended()) {
       rejected = next;
     } else {
@@ -2972,7 +3001,7 @@ TEST_F(ApiTest, RejectsRequestsThatItHasNoRoomFor) {
   }
   ASSERT_TRUE(rejected) << "the number of requests is limited, too";
   expect_rejected(*rejected);
-  held.release();
+  holding->release();
   for (const auto& answer : waiting) {
     ASSERT_TRUE(answer->wait());
     EXPECT_EQ(answer->status(), 200);

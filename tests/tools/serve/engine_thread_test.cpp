@@ -271,6 +271,25 @@ TEST_F(EngineThreadTest, AHugeAnswerDelaysNoLargeOne) {
   EXPECT_TRUE(engine.wait_until_idle(20s));
 }
 
+TEST(TaskThreadTest, CostlyTasksKeepOutNoOthersAndOthersNoCostlyOnes) {
+  std::promise<void> begun, go;
+  std::string order;
+  TaskThread tasks(6);
+  EXPECT_TRUE(tasks.post([&] {
+    begun.set_value();
+    go.get_future().wait();
+  }));
+  begun.get_future().wait();
+  for (const auto& [name, cost] : {std::pair('a', 9), {'b', 9}, {'c', 1}, {'d', 2}, {'e', 1}}) {
+    EXPECT_TRUE(tasks.post([&order, name = name] { order += name; }, static_cast<std::size_t>(cost)));
+  }
+  std::promise<void> last;
+  EXPECT_TRUE(tasks.post([&] { last.set_value(); }, 10));
+  go.set_value();
+  last.get_future().wait();
+  EXPECT_EQ(order, "caebd") << "in turns the cheapest and the oldest";
+}
+
 #ifdef __linux__
 // On Linux, threads have priorities of their own, which those that they start inherit.
 TEST(TaskThreadTest, WorkInTheBackgroundComesNoEarlierThanTheProgramDoes) {
