@@ -71,6 +71,9 @@ void check_log_probabilities(const Request& request, std::size_t count) {
                               : "logprobs");
 }
 
+// Of all prompts of a request that has penalties by DRY: to read them takes a millisecond or two.
+constexpr std::size_t most_brief_penalized = 4096;
+
 // Reads the prompt once, for all its texts, and not on the thread that others wait for.
 std::shared_ptr<const TextPenalties> penalties_after(const TextPenalties& before,
                                                      const std::vector<std::int32_t>& prompt) {
@@ -249,7 +252,7 @@ std::vector<TextTask> TextModel::tasks(const Request& request, std::uint64_t see
   check_sampling(request.sampling, llm_.config.vocab_size);
   std::vector<TextTask> tasks;
   std::uint64_t next_seed = request.seed.value_or(seed);
-  std::size_t bytes = 0, log_probabilities = 0;
+  std::size_t bytes = 0, log_probabilities = 0, penalized = 0;
   std::shared_ptr<const TextPenalties> penalties;  // of an empty text
   for (std::size_t i = 0; i < (request.chat ? 1 : request.prompts.size()); ++i) {
     TextTask task = task_of(request, request.chat ? nullptr : &request.prompts[i], now);
@@ -262,6 +265,8 @@ std::vector<TextTask> TextModel::tasks(const Request& request, std::uint64_t see
     log_probabilities += request.best_of * log_probabilities_of(task);
     check_log_probabilities(request, log_probabilities);
     if (const DryOptions& dry = task.options.sampling.dry; dry.on()) {
+      penalized += task.prompt.size();
+      if (penalized > most_brief_penalized) begin_long_work();
       if (!penalties) penalties = make_dry(dry, llm_.tokenizer_or_null(), llm_.config.vocab_size);
       task.options.penalties = penalties_after(*penalties, task.prompt);
     }

@@ -2908,6 +2908,26 @@ class NamedAnswer : public FakeAnswer {
   const char name_;
 };
 
+TEST_F(ApiTest, ReadsLongPromptsForPenaltiesNextToOthers) {
+  const auto holding = std::make_shared<HoldingAnswer>();
+  post("/tokenize", large_text, holding);
+  holding->wait_until_held();
+  const std::string half(3000, '~');
+  const auto ask = [&](const Json& prompt, double dry) {
+    return post("/v1/completions", Json{{"prompt", prompt}, {"max_tokens", 1}, {"dry_multiplier", dry}}.dump());
+  };
+  const std::size_t tokens = demo_model().tokenizer().encode(half).size();
+  ASSERT_GT(2 * tokens, 4096u);
+  ASSERT_LE(tokens, 4096u);
+  const auto late = ask({half, half}, 1);
+  EXPECT_TRUE(ask({half, half}, 0)->wait());
+  EXPECT_TRUE(ask(half, 1)->wait());
+  EXPECT_FALSE(late->has_ended());
+  holding->release();
+  EXPECT_TRUE(late->wait());
+  EXPECT_EQ(late->status(), 200);
+}
+
 TEST_F(ApiTest, PreparesALargeRequestBeforeThoseThatTurnOutToTakeLong) {
   const auto holding = std::make_shared<HoldingAnswer>();
   post("/tokenize", large_text, holding);
