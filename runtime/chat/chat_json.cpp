@@ -84,8 +84,8 @@ class ChatJsonWriter {
   explicit ChatJsonWriter(bool indented) : indented_(indented) {}
 
   void write(const ChatJson& value) {
-    if (value.is_binary()) {
-      text_ += *number_text(value);
+    if (value.is_binary()) {  // JSON already
+      text_.append(value.get_binary().begin(), value.get_binary().end());
     } else if (value.is_number_float()) {
       text_ += jinja::python_float(value.get<double>());
     } else if (value.is_number_unsigned()) {
@@ -225,6 +225,17 @@ std::string json_line(const ChatJson& value) {
 
 std::string json_indented(const ChatJson& value) {
   return written(value, true);
+}
+
+void WrittenList::push_back(const ChatJson& item) {
+  const std::string text = (size_++ == 0 ? "[" : ", ") + json_line(item);
+  text_.insert(text_.end(), text.begin(), text.end());
+}
+
+ChatJson WrittenList::take() {
+  if (std::exchange(size_, 0) == 0) return ChatJson::array();
+  text_.push_back(']');
+  return ChatJson::binary(std::exchange(text_, {}));
 }
 
 ChatFields::ChatFields(const ChatJson& object, std::string where)

@@ -139,9 +139,10 @@ void add_prompt_facts(ChatJson& json, const TextModel& model, const Request& req
                       const Generated& generated) {
   if (request.return_tokens) json["prompt_token_ids"] = task.prompt;
   if (!request.prompt_logprobs) return;
-  ChatJson list = ChatJson::array({nullptr});  // of the first token, before which there is nothing
+  WrittenList list;
+  list.push_back(nullptr);  // of the first token, before which there is nothing
   for (const TokenScore& score : generated.prompt_scores) list.push_back(prompt_token(model, score));
-  json["prompt_logprobs"] = std::move(list);
+  json["prompt_logprobs"] = list.take();
 }
 
 ChatJson choice_json(const TextModel& model, const Request& request, const TextTask& task, const TextAnswer& answer,

@@ -66,15 +66,15 @@ std::span<const TokenScore> TokenPieces::take_rest(std::span<const TokenScore> s
 
 ChatJson chat_logprobs(const Tokenizer& tokenizer, const TokenPieces& pieces, std::span<const TokenScore> scores,
                        TokenNames names) {
-  ChatJson content = ChatJson::array();
+  WrittenList content;
   for (const TokenScore& score : scores) {
     if (names == TokenNames::texts && !pieces.is_text(score.token.token)) continue;
     ChatJson token = chat_token(tokenizer, score.token, names);
     token["top_logprobs"] = ChatJson::array();
     for (const ScoredToken& other : score.top) token["top_logprobs"].push_back(chat_token(tokenizer, other, names));
-    content.push_back(std::move(token));
+    content.push_back(token);
   }
-  return {{"content", std::move(content)}, {"refusal", nullptr}};
+  return {{"content", content.take()}, {"refusal", nullptr}};
 }
 
 void CompletionLogprobs::add_token(std::int32_t token) {
@@ -100,15 +100,15 @@ void CompletionLogprobs::add(std::span<const TokenScore> scores) {
     };
     std::ranges::for_each(score.top, add_alternative);
     add_alternative(score.token);
-    top_logprobs_.push_back(std::move(top));
+    top_logprobs_.push_back(top);
   }
 }
 
 ChatJson CompletionLogprobs::take() {
-  return {{"tokens", std::exchange(tokens_, ChatJson::array())},
-          {"token_logprobs", std::exchange(token_logprobs_, ChatJson::array())},
-          {"top_logprobs", std::exchange(top_logprobs_, ChatJson::array())},
-          {"text_offset", std::exchange(text_offset_, ChatJson::array())}};
+  return {{"tokens", tokens_.take()},
+          {"token_logprobs", token_logprobs_.take()},
+          {"top_logprobs", top_logprobs_.take()},
+          {"text_offset", text_offset_.take()}};
 }
 
 }  // namespace minimind

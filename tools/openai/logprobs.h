@@ -45,7 +45,7 @@ class TokenPieces {
 // How lists of log-probabilities name tokens: by their text, or as vLLM's "token_id:5".
 enum class TokenNames { texts, ids };
 
-// OpenAI's logprobs of a chat's choice. Tokens that are not text, such as the end token, are omitted unless they are
+// OpenAI's logprobs of a chat's choice, with a written list. Tokens that are not text, such as the end token, are omitted unless they are
 // named by ids.
 ChatJson chat_logprobs(const Tokenizer& tokenizer, const TokenPieces& pieces, std::span<const TokenScore> scores,
                        TokenNames names = TokenNames::texts);
@@ -62,7 +62,7 @@ class CompletionLogprobs {
   void add_prompt(std::int32_t first, std::span<const TokenScore> others);
   void add(std::span<const TokenScore> scores);
 
-  // Returns the lists and starts new ones, which continue the text.
+  // Returns the written lists and starts new ones, which continue the text.
   ChatJson take();
 
  private:
@@ -72,8 +72,7 @@ class CompletionLogprobs {
   TokenNames names_;
   std::size_t offset_;
   Utf8Stream utf8_;
-  ChatJson tokens_ = ChatJson::array(), token_logprobs_ = ChatJson::array(), top_logprobs_ = ChatJson::array(),
-           text_offset_ = ChatJson::array();
+  WrittenList tokens_, token_logprobs_, top_logprobs_, text_offset_;
 };
 
 }  // namespace minimind

@@ -25,7 +25,7 @@ namespace minimind {
 inline constexpr std::size_t most_copied_bytes = std::size_t{256} << 20;
 
 // How many log-probabilities all texts of a request may have together, alternatives included. Each of them takes up to
-// 700 bytes until the answer is sent.
+// 300 bytes until the answer is sent.
 inline constexpr std::size_t most_log_probabilities = std::size_t{1} << 21;
 
 // A text to generate, and how it becomes an answer.

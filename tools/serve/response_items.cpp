@@ -122,7 +122,7 @@ void ResponseItems::add(const AnswerEvent& piece, const ChatJson& logprobs) {
   const std::string delta = R"("delta": )" + json_line(ChatJson(piece.text));
   if (is_thought) return emit("response.reasoning_text.delta", delta);
   const std::string list = json_line(logprobs);
-  if (!logprobs.empty()) logprobs_.append(logprobs_.empty() ? "" : ", ").append(list, 1, list.size() - 2);
+  if (list != "[]") logprobs_.append(logprobs_.empty() ? "" : ", ").append(list, 1, list.size() - 2);
   emit("response.output_text.delta", fmt::format(R"({}, "logprobs": {})", delta, list));
 }
 

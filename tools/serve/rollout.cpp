@@ -251,9 +251,10 @@ class Rollout {
       answer_->write(AnswerChunks::done());
       return answer_->finish();
     }
-    ChatJson list = ChatJson::array();
+    if (!request_.is_list) return answer_->send(200, json_type, json_line(result_json(texts_.front())));
+    WrittenList list;
     for (const Text& text : texts_) list.push_back(result_json(text));
-    answer_->send(200, json_type, json_line(request_.is_list ? list : list.at(0)));
+    answer_->send(200, json_type, json_line(list.take()));
   }
 
   // The text of all tokens, also of what ended it.
@@ -297,7 +298,7 @@ class Rollout {
   // `kind`_top_logprobs. SGLang's have none of the `first` token.
   void add_scores(ChatJson& meta, std::string_view kind, std::optional<std::int32_t> first,
                   std::span<const TokenScore> scores) const {
-    ChatJson tokens = ChatJson::array(), tops = ChatJson::array();
+    WrittenList tokens, tops;
     if (first) {
       tokens.push_back(scored_json(nullptr, *first));
       tops.push_back(nullptr);
@@ -306,10 +307,10 @@ class Rollout {
       tokens.push_back(scored_json(score.token.log_probability, score.token.token));
       ChatJson top = ChatJson::array();
       for (const ScoredToken& other : score.top) top.push_back(scored_json(other.log_probability, other.token));
-      tops.push_back(std::move(top));
+      tops.push_back(top);
     }
-    meta[fmt::format("{}_token_logprobs", kind)] = std::move(tokens);
-    if (*request_.texts.logprobs > 0) meta[fmt::format("{}_top_logprobs", kind)] = std::move(tops);
+    meta[fmt::format("{}_token_logprobs", kind)] = tokens.take();
+    if (*request_.texts.logprobs > 0) meta[fmt::format("{}_top_logprobs", kind)] = tops.take();
   }
 
   void add_all_scores(ChatJson& meta, const Text& text) const {

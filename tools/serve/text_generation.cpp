@@ -187,7 +187,8 @@ class TextGenerationAnswer {
   }
 
   ChatJson all_details(const Generated& generated) const {
-    ChatJson all = details(generated), prefill = ChatJson::array(), tokens = ChatJson::array(), tops = tokens;
+    ChatJson all = details(generated);
+    WrittenList prefill, tokens, tops;
     if (request_.with_prefill) {
       const std::int32_t first = task_->prompt.front();
       prefill.push_back({{"id", first}, {"text", text_of(first)}, {"logprob", nullptr}});
@@ -199,8 +200,8 @@ class TextGenerationAnswer {
       tokens.push_back(token_json(score.token, text_of(score.token.token)));
       tops.push_back(top_json(score));
     }
-    all.update({{"prefill", std::move(prefill)}, {"tokens", std::move(tokens)}});
-    if (*request_.text.logprobs > 0) all["top_tokens"] = std::move(tops);
+    all.update({{"prefill", prefill.take()}, {"tokens", tokens.take()}});
+    if (*request_.text.logprobs > 0) all["top_tokens"] = tops.take();
     return all;
   }
 

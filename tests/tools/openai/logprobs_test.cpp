@@ -26,6 +26,9 @@ class LogprobsTest : public testing::Test {
     return scores;
   }
 
+  // As a client reads it.
+  static LogprobsJson read(const LogprobsJson& written) { return LogprobsJson::parse(json_line(written)); }
+
   const Tokenizer tokenizer_ =
       tokenizer_of({"a", "\xC3", "\xA9", "\xFF", "<end>", "<mark>", "bc"}, {Id::end, Id::mark});
   const std::vector<std::int32_t> text_tokens_{mark};
@@ -55,7 +58,7 @@ TEST_F(LogprobsTest, TokensOfAStopStringBelongToNoPiece) {
 TEST_F(LogprobsTest, AChatHasTokensOfItsTextAlone) {
   EXPECT_TRUE(pieces_.is_text(mark)) << "a special token that the text shows";
   EXPECT_FALSE(pieces_.is_text(end));
-  const LogprobsJson json = chat_logprobs(tokenizer_, pieces_, scores_of({mark, no_text, end}));
+  const LogprobsJson json = read(chat_logprobs(tokenizer_, pieces_, scores_of({mark, no_text, end})));
   ASSERT_EQ(json["content"].size(), 2u);
   EXPECT_EQ(json["content"][0]["token"], "<mark>");
   EXPECT_EQ(json["content"][1]["token"], "\xEF\xBF\xBD") << "the mark for a byte that is no UTF-8";
@@ -73,7 +76,7 @@ TEST_F(LogprobsTest, ACompletionHasOffsetsAndAlternativesByText) {
   CompletionLogprobs logprobs(tokenizer_, TokenNames::texts, 10);
   logprobs.add_prompt(bc, {});
   logprobs.add(scores_of({first_half, second_half, a}));
-  const LogprobsJson first = logprobs.take();
+  const LogprobsJson first = read(logprobs.take());
   EXPECT_EQ(first["tokens"], (LogprobsJson{"bc", "bytes:\\xc3", "bytes:\\xa9", "a"}));
   EXPECT_EQ(first["text_offset"], (LogprobsJson{10, 12, 12, 13}));
   EXPECT_EQ(first["token_logprobs"], (LogprobsJson{nullptr, -0.5, -0.5, -0.5}));
@@ -81,7 +84,7 @@ TEST_F(LogprobsTest, ACompletionHasOffsetsAndAlternativesByText) {
   EXPECT_EQ(first["top_logprobs"][1], (LogprobsJson{{"a", -0.25}, {"bytes:\\xff", -2}, {"bytes:\\xc3", -0.5}}));
   EXPECT_EQ(first["top_logprobs"][3].size(), 2u) << "the token is one of the alternatives";
   logprobs.add(scores_of({no_text}));
-  const LogprobsJson rest = logprobs.take();
+  const LogprobsJson rest = read(logprobs.take());
   EXPECT_EQ(rest["tokens"], LogprobsJson::array({"bytes:\\xff"}));
   EXPECT_EQ(rest["text_offset"], LogprobsJson::array({14})) << "the lists continue the text";
 }
