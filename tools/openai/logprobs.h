@@ -45,8 +45,8 @@ class TokenPieces {
 // How lists of log-probabilities name tokens: by their text, or as vLLM's "token_id:5".
 enum class TokenNames { texts, ids };
 
-// OpenAI's logprobs of a chat's choice, with a written list. Tokens that are not text, such as the end token, are omitted unless they are
-// named by ids.
+// OpenAI's logprobs of a chat's choice, with a written list. Tokens that are not text, such as the end token, are
+// omitted unless they are named by ids.
 ChatJson chat_logprobs(const Tokenizer& tokenizer, const TokenPieces& pieces, std::span<const TokenScore> scores,
                        TokenNames names = TokenNames::texts);
 

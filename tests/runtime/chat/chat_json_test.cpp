@@ -47,6 +47,19 @@ TEST(ChatJson, IsWrittenAsPythonWritesIt) {
   EXPECT_EQ(json_line(parse_chat_json(R"({"b": 1, "a": 2, "b": 3})", "x")), R"({"b": 3, "a": 2})");
 }
 
+TEST(ChatJson, AListThatIsWrittenAsItIsMadeReadsLikeAnother) {
+  const ChatJson items = ChatJson::array({nullptr, {{"a", {1, "\xFF"}}}, -0.5, "你"});
+  WrittenList list;
+  EXPECT_EQ(json_line({{"x", list.take()}}), R"({"x": []})");
+  for (const ChatJson& item : items) list.push_back(item);
+  EXPECT_EQ(list.size(), 4u);
+  const ChatJson written{{"x", list.take()}};
+  EXPECT_EQ(json_line(written), json_line({{"x", items}}));
+  EXPECT_EQ(ChatJson::parse(json_indented(written)), ChatJson::parse(json_line(written)));
+  list.push_back(1);
+  EXPECT_EQ(json_line(list.take()), "[1]") << "a new one";
+}
+
 TEST(ChatJson, WritesTextsAndIntegersAsTheLibraryDoes) {
   std::vector<ChatJson> values{0, -1, INT64_MIN, INT64_MAX, UINT64_MAX, true, nullptr, "", "\u2028", "é你😀"};
   for (int first = 0; first < 256; ++first) {
