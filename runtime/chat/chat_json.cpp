@@ -228,12 +228,12 @@ std::string json_indented(const ChatJson& value) {
 }
 
 void WrittenList::push_back(const ChatJson& item) {
-  const std::string text = (size_++ == 0 ? "[" : ", ") + json_line(item);
+  const std::string text = (text_.empty() ? "[" : ", ") + json_line(item);
   text_.insert(text_.end(), text.begin(), text.end());
 }
 
 ChatJson WrittenList::take() {
-  if (std::exchange(size_, 0) == 0) return ChatJson::array();
+  if (text_.empty()) return ChatJson::array();
   text_.push_back(']');
   return ChatJson::binary(std::exchange(text_, {}));
 }

@@ -51,13 +51,11 @@ std::string json_indented(const ChatJson& value);
 class WrittenList {
  public:
   void push_back(const ChatJson& item);
-  std::size_t size() const { return size_; }
   // Returns the list, which only the two functions above can read, and begins a new one.
   ChatJson take();
 
  private:
   std::vector<std::uint8_t> text_{};
-  std::size_t size_ = 0;
 };
 
 // The fields of an object in the JSON of a conversation or a request, read one by one. `where` names the object in

@@ -80,7 +80,7 @@ void GrammarConstraint::restart(std::size_t tokens_left) {
 }
 
 void GrammarConstraint::forget() {
-  if (state_ && state_->memory() > little_memory) state_->forget();
+  if (state_ && left_ != Left::failed && state_->memory() > little_memory) state_->forget();
 }
 
 bool GrammarConstraint::prepare() {

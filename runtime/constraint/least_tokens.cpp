@@ -34,6 +34,10 @@ class LeastTokens final : public Constraint {
     updated_ = false;
   }
 
+  void forget() override {
+    if (other_) other_->forget();
+  }
+
   bool finished() override { return other_ && other_->finished(); }
   bool conforms(std::string_view text) override { return !other_ || other_->conforms(text); }
 

@@ -31,7 +31,7 @@ class Constraint {
   virtual bool finished() = 0;
 
   // Gives up memory for what can be worked out again.
-  virtual void forget() {}
+  virtual void forget() = 0;
 
   // Returns true if `text`, which is that of all tokens taken, is complete. Only the destructor may follow.
   virtual bool conforms(std::string_view text) = 0;

@@ -253,8 +253,7 @@ std::vector<std::int32_t> end_tokens(const Config& config, bool eos_was_assumed,
 // until a token is sampled that is not the one drafted. A batch has bit for bit the logits of single tokens, so that
 // all of the result but times and counts is the same with any drafter and without one, for every seed and option.
 // Throws UsageError when there are stop strings or a constraint but no tokenizer, as Sampler does, and Error as
-// Constraint does and when the prompt is empty, has unknown ids, or does not fit the context, which then stays as it
-// is.
+// Constraint does and if the prompt is empty, has unknown ids or does not fit the context, which then does not change.
 Generated generate(Forward& forward, Context& context, const Tokenizer* tokenizer, std::span<const std::int32_t> prompt,
                    const GenerateOptions& options, const TextCallback& on_text, const std::atomic<bool>& interrupted);
 

@@ -1009,7 +1009,6 @@ std::size_t GrammarState::memory() const {
 }
 
 void GrammarState::forget() {
-  begin_step();
   forget_all_but(current_, current_);
 }
 

@@ -82,9 +82,9 @@ class GrammarState {
   // Returns to the start of the text; keeps cached results.
   void restart();
 
-  // Bytes of cached results, about.
+  // Most of the bytes of cached results.
   std::size_t memory() const;
-  // Forgets them, but for where the text is.
+  // Forgets all but where the text is, and the rules that were made.
   void forget();
 
   // Takes the bytes, which may end inside a character. Returns false, leaving the state unchanged, if no text of the

@@ -24,6 +24,9 @@ constexpr std::size_t most_old = 32;
 // little.
 constexpr std::size_t most_unread = 8;
 
+// Texts whose constraints give up memory in a step.
+constexpr std::size_t most_forgotten = 2;
+
 // After so many steps a text may lose its place to one that has none, and one that has paused comes before new ones.
 constexpr std::size_t steps_of_a_turn = 32, steps_of_a_pause = 2 * steps_of_a_turn;
 
@@ -94,6 +97,7 @@ void TextQueue::start() {
   start_waiting();
   pause_unread();  // memory may be lacking by now
   resume_if([this](const Text& text) { return has_place(text); });
+  forget();
 }
 
 // Those with the fewest tokens left go on.
@@ -247,7 +251,17 @@ void TextQueue::pause(Text& text) {
   std::erase(placed_, &text);
   text.paused = true;
   text.since = steps_;
-  if (Constraint* const constraint = text.generation->constraint()) constraint->forget();
+  text.can_forget = text.generation->constraint() != nullptr;
+}
+
+// Lets the constraints of texts that pause give up memory, few at a time: each may take some milliseconds.
+void TextQueue::forget() {
+  std::size_t count = 0;
+  for (const auto& text : running_) {
+    if (!text->paused || !std::exchange(text->can_forget, false)) continue;
+    text->generation->constraint()->forget();
+    if (++count == most_forgotten) return;
+  }
 }
 
 std::size_t TextQueue::bytes_of(const Text& text) const {

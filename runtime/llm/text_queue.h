@@ -145,8 +145,9 @@ class TextQueue {
     std::size_t since = 0;   // the step in which it got or lost its place
     Context* context = nullptr;
     std::unique_ptr<Generation> generation{};
-    bool has_begun = false;  // its first token is there
-    bool paused = false;     // it has no place
+    bool has_begun = false;   // its first token is there
+    bool paused = false;      // it has no place
+    bool can_forget = false;  // its constraint has not given up memory since then
     bool waits_to_be_read = false;
     bool was_unread = false;  // since it last got a place
     std::exception_ptr error{};
@@ -164,6 +165,7 @@ class TextQueue {
   Text* text_to_pause(const Text& waiting) const;
   void give_place(Text& text);
   void pause(Text& text);
+  void forget();
   std::size_t bytes_of(const Text& text) const;
   bool is_small(const Text& text) const { return bytes_of(text) <= memory_of_small_ / 2; }
   bool may_pass_all(const Text& text) const;

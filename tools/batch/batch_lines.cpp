@@ -67,12 +67,12 @@ std::string response_line(const LineId& id, const TextModel& model, const Reques
     usage.thought_tokens += thought_tokens(model, task, answer.generated.tokens);
     texts.push_back(&answer.generated);
   }
-  WrittenList choices;
+  ChatJson choices = ChatJson::array();
   for (const std::size_t text : chosen_texts(request, texts)) {
     choices.push_back(choice_json(model, request, task, answers[text], choices.size()));
   }
   ChatJson answer = answer_json(fmt::format("{}{}", id_prefix_of(request), id.number), model.names().front(), request,
-                                choices.take(), usage, created);
+                                std::move(choices), usage, created);
   if (request.chat) add_prompt_facts(answer, model, request, task, answers.front().generated);
   return line_of(id, 200, std::move(answer));
 }

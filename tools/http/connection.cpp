@@ -133,12 +133,12 @@ void HttpConnection::process() {
     const std::size_t consumed = reader_->read(rest());
     in_at_ += consumed;
     if (reader_->state() == HttpReader::State::failed) return fail(reader_->failure());
-    if (!count_body()) return;
     if (reader_->state() == HttpReader::State::ready) {
       if (!accept_head()) return;
       continue;
     }
     if (reader_->state() == HttpReader::State::done) return dispatch();
+    if (!count_body()) return;
     if (is_ended_) return close();
     in_.erase(0, std::exchange(in_at_, 0));
     set_reading_deadline(consumed);
@@ -188,6 +188,8 @@ bool HttpConnection::accept_head() {
     return false;
   }
   state_ = State::body;
+  status_ = 0;
+  sent_body_ = 0;
   since_deadline_ = 0;
   deadline_ = Clock::now() + shared_.settings.body_timeout;
   awaits_continue_ = reader_->expects_continue();
@@ -219,8 +221,6 @@ void HttpConnection::dispatch() {
   deadline_ = Time::max();
   shared_.body_bytes -= std::exchange(counted_body_, 0);
   in_.erase(0, std::exchange(in_at_, 0));
-  status_ = 0;
-  sent_body_ = 0;
   is_answered_ = false;
   answer_ = std::make_shared<HttpAnswerBuffer>(
       [wakeup = shared_.wakeup, self = weak_from_this()](bool at_once) { wakeup->post(self, at_once); });
@@ -450,9 +450,11 @@ void HttpConnection::close_if_idle() {
   if (is_idle()) close();
 }
 
-std::optional<HttpConnection::Time> HttpConnection::waits_since() const {
-  if (is(State::answering) || is(State::closing)) return std::nullopt;
-  return request_time_;
+std::optional<HttpConnection::Wait> HttpConnection::wait() const {
+  if (is_idle()) return Wait{Wait::Rank::idle, request_time_};
+  if (is(State::lingering)) return Wait{Wait::Rank::lingering, request_time_};
+  if (is(State::head) || is(State::body)) return Wait{Wait::Rank::receiving, request_time_};
+  return std::nullopt;
 }
 
 void HttpConnection::make_way() {

@@ -1,6 +1,7 @@
 #pragma once
 
 #include <chrono>
+#include <compare>
 #include <cstddef>
 #include <functional>
 #include <memory>
@@ -56,9 +57,16 @@ class HttpConnection final : public HttpAnswered, public std::enable_shared_from
   void on_answer() override;
   // Acts on timeouts.
   void check_time(Time now);
-  // Since when the server waits for the client to send or, after the last answer, to close; nothing while it answers.
-  std::optional<Time> waits_since() const;
-  // Closes the connection, whose client it waits for, so that another one has its place.
+  // Of the connections that wait for their clients, the one of the lowest rank makes room first, and of these the one
+  // that has waited longest.
+  struct Wait {
+    enum class Rank { idle, lingering, receiving } rank;
+    Time since;
+    auto operator<=>(const Wait&) const = default;
+  };
+  // Nothing if the connection does not wait.
+  std::optional<Wait> wait() const;
+  // Closes the connection, which waits, unless it is idle and a request has arrived.
   void make_way();
   // Bytes of the body that arrives, times the seconds that it has taken so far; 0 for a small one.
   double body_cost(Time now) const;

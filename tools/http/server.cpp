@@ -189,7 +189,7 @@ class HttpServer::Server {
     set_options(descriptor, is_tcp);
     const bool checks_host = is_tcp && is_loopback(local_address(descriptor)) && (is_local || settings_.keys.empty());
     const auto connection = std::make_shared<HttpConnection>(shared_, descriptor, address_text(address), checks_host);
-    if (connections_.size() >= most_connections_) close_slowest();
+    if (connections_.size() >= most_connections_) make_places();
     const bool is_refused = connections_.size() >= most_connections_;
     connections_.emplace(connection.get(), connection);
     open_ = connections_.size();
@@ -207,17 +207,20 @@ class HttpServer::Server {
     if (shared_.stopping && connections_.empty()) loop_.stop();
   }
 
-  // Closes the connections whose clients the server has waited for the longest time: several at once, because all are
+  // Closes connections that wait for their clients, if that gives a new one a place: several at once, because all are
   // looked at.
-  void close_slowest() {
-    std::vector<std::pair<Clock::time_point, std::shared_ptr<HttpConnection>>> waiting;
+  void make_places() {
+    if (Clock::now() < no_place_until_) return;
+    std::vector<std::pair<HttpConnection::Wait, std::shared_ptr<HttpConnection>>> waiting;
     for (const auto& [key, connection] : connections_) {
-      if (const auto since = connection->waits_since()) waiting.emplace_back(*since, connection);
+      if (const auto wait = connection->wait()) waiting.emplace_back(*wait, connection);
     }
-    const std::size_t count = std::min(waiting.size(), 1 + most_connections_ / 64);
+    const std::size_t needed = connections_.size() - most_connections_ + 1;
+    const std::size_t count = std::min(waiting.size(), needed + most_connections_ / 64);
+    if (count < needed) return void(no_place_until_ = Clock::now() + short_tick);
     std::ranges::partial_sort(waiting, waiting.begin() + static_cast<std::ptrdiff_t>(count), {},
                               [](const auto& one) { return one.first; });
-    for (const auto& [since, connection] : std::span(waiting).first(count)) connection->make_way();
+    for (const auto& [wait, connection] : std::span(waiting).first(count)) connection->make_way();
   }
 
   // Rejects the bodies that take the most memory for the longest time, until the rest fits. Small ones stay: clients
@@ -226,9 +229,10 @@ class HttpServer::Server {
     const auto now = Clock::now();
     while (shared_.body_bytes > settings_.body_memory) {
       std::shared_ptr<HttpConnection> dearest;
+      double most = 0;
       for (const auto& [key, connection] : connections_) {
-        const double least = dearest ? dearest->body_cost(now) : 0;
-        if (connection->body_cost(now) > least) dearest = connection;
+        const double cost = connection->body_cost(now);
+        if (cost > std::exchange(most, std::max(cost, most))) dearest = connection;
       }
       if (!dearest) return;
       dearest->reject_body();
@@ -332,6 +336,7 @@ class HttpServer::Server {
   HttpShared shared_;
   std::unordered_map<HttpConnection*, std::shared_ptr<HttpConnection>> connections_;
   std::atomic<std::size_t> open_{0};
+  Clock::time_point no_place_until_;  // as far as is known
   Clock::time_point stop_by_;
   bool is_drained_ = false;
   bool was_cut_off_ = false;

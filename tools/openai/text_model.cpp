@@ -74,7 +74,7 @@ void check_log_probabilities(const Request& request, std::size_t count) {
 // Of all prompts of a request that has penalties by DRY: to read them takes a millisecond or two.
 constexpr std::size_t most_brief_penalized = 4096;
 
-// Reads the prompt once, for all its texts, and not on the thread that others wait for.
+// Reads the prompt once, for all its texts, and not on the engine's thread.
 std::shared_ptr<const TextPenalties> penalties_after(const TextPenalties& before,
                                                      const std::vector<std::int32_t>& prompt) {
   check_cancelled();

@@ -27,6 +27,7 @@ namespace minimind {
 struct ApiRequest {
   std::string method, path, query;
   ChatJson body;
+  mutable std::optional<std::uint64_t> seed{};  // that its texts were given: it is prepared again if it takes long
 };
 
 namespace {
@@ -414,7 +415,7 @@ void Api::complete(const ApiRequest& given, const Answer& answer, bool chat) {
   const SubmitTexts submit = submit_to(*served);
   Request request = read_request(given.body, chat, defaults_for(given.body));
   take_hints()(request.hints);
-  Completion::start(served->model, submit, std::move(request), take_seeds(), answer);
+  Completion::start(served->model, submit, std::move(request), take_seeds(given), answer);
 }
 
 TakeHints Api::take_hints() {
@@ -427,10 +428,12 @@ TakeHints Api::take_hints() {
   };
 }
 
-TakeSeeds Api::take_seeds() {
-  return [this](std::size_t texts) -> std::uint64_t {
+// The request outlives it.
+TakeSeeds Api::take_seeds(const ApiRequest& request) {
+  return [this, &request](std::size_t texts) -> std::uint64_t {
     if (texts > most_brief_texts) begin_long_work();
-    return options_.seed ? *options_.seed + seeds_.fetch_add(texts) : std::random_device{}();
+    if (!request.seed) request.seed = options_.seed ? *options_.seed + seeds_.fetch_add(texts) : std::random_device{}();
+    return *request.seed;
   };
 }
 
@@ -451,7 +454,7 @@ void Api::responses(const ApiRequest& given, const Answer& answer) {
   const SubmitTexts submit = submit_to(*served);
   ResponseRequest request = response_request(given);
   take_hints()(request.text.hints);
-  start_response(served->model, submit, std::move(request), take_seeds(), responses_, answer);
+  start_response(served->model, submit, std::move(request), take_seeds(given), responses_, answer);
 }
 
 void Api::count_response_tokens(const ApiRequest& request, const Answer& answer) {
@@ -673,7 +676,7 @@ void Api::generate(const ApiRequest& request, const Answer& answer) {
     }
   }
   const std::shared_ptr<ServedModel> served = models_.only();
-  start_rollout(served->model, submit_to(*served), request.body, take_seeds(), take_hints(), answer);
+  start_rollout(served->model, submit_to(*served), request.body, take_seeds(request), take_hints(), answer);
 }
 
 void Api::text_generation(const ApiRequest& request, const Answer& answer) {
@@ -681,7 +684,7 @@ void Api::text_generation(const ApiRequest& request, const Answer& answer) {
   const TextGenerationRoute route = request.path == "/"           ? TextGenerationRoute::root
                                     : request.path == "/generate" ? TextGenerationRoute::generate
                                                                   : TextGenerationRoute::generate_stream;
-  start_text_generation(route, served->model, submit_to(*served), request.body, take_seeds(), answer);
+  start_text_generation(route, served->model, submit_to(*served), request.body, take_seeds(request), answer);
 }
 
 // Returns the path of the checkpoint without links. Throws RequestError if the client may not name it.
@@ -740,9 +743,11 @@ void Api::load_weights(ServedModel& served, const std::string& checkpoint, const
 
 void Api::flush_cache(const ApiRequest& request, const Answer& answer) {
   if (request.body.is_object()) BodyFields(request.body).reject_the_rest();
-  begin_long_work();  // waits for the end of a step
-  models_.only()->engine.run_between_steps([](ContextPool& pool) { pool.clear(); });
-  send_json(*answer, {{"success", true}, {"message", "the cache is empty"}});
+  models_.only()->engine.run_between_steps([](ContextPool& pool) { pool.clear(); },
+                                           [answer](const std::exception_ptr& error) {
+                                             if (error) return send_error(*answer, request_error_of(error));
+                                             send_json(*answer, {{"success", true}, {"message", "the cache is empty"}});
+                                           });
 }
 
 void Api::ollama(const ApiRequest& request, const Answer& answer, OllamaRoute route) {
@@ -753,8 +758,8 @@ void Api::ollama(const ApiRequest& request, const Answer& answer, OllamaRoute ro
     return send_json(*answer, ollama_unloaded(route, request.body));
   }
   const std::shared_ptr<ServedModel> served = models_.get(name, answer->gone());
-  start_ollama(route, served->model, submit_to(*served), request.body, options_.defaults, take_seeds(), take_hints(),
-               answer);
+  start_ollama(route, served->model, submit_to(*served), request.body, options_.defaults, take_seeds(request),
+               take_hints(), answer);
 }
 
 void Api::ollama_chat(const ApiRequest& request, const Answer& answer) {

@@ -157,7 +157,7 @@ class Api {
   void load_weights(ServedModel& served, const std::string& checkpoint, const std::string& path, const Answer& answer);
   std::string stuck_reason() const;
   ChatJson model_json(const ModelShelf::Listed& model) const;
-  TakeSeeds take_seeds();
+  TakeSeeds take_seeds(const ApiRequest& request);
   TakeHints take_hints();
 
   ModelShelf& models_;

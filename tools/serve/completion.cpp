@@ -305,11 +305,11 @@ void Completion::finish() {
     answer_->finish();
     return;
   }
-  WrittenList choices;
+  ChatJson choices = ChatJson::array();
   std::vector<const Generated*> texts;
   for (const Text& text : texts_) texts.push_back(&text.result.generated);
   for (const std::size_t text : chosen_texts(request_, texts)) choices.push_back(message_choice(text, choices.size()));
-  ChatJson answer = answer_json(id_, model_name_, request_, choices.take(), usage(), now_);
+  ChatJson answer = answer_json(id_, model_name_, request_, std::move(choices), usage(), now_);
   if (request_.chat) {
     add_prompt_facts(answer, model_, request_, *texts_.front().task, texts_.front().result.generated);
   }

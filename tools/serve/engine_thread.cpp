@@ -3,6 +3,7 @@
 #include <fmt/core.h>
 
 #include <algorithm>
+#include <future>
 #include <utility>
 
 #include "runtime/engine/thread_team.h"
@@ -276,19 +277,26 @@ void EngineThread::hurry() {
   hurries_until_ = Clock::now() + hurry_time;
 }
 
-void EngineThread::run_between_steps(const Action& action) {
+void EngineThread::run_between_steps(Action action, Done done) {
   std::unique_lock lock(mutex_);
-  idle_.wait(lock, [this] { return !action_; });  // that of another thread
-  if (stopping_) std::rethrow_exception(shutting_down());
+  if (stopping_) {
+    lock.unlock();
+    return done(shutting_down());
+  }
   if (!has_work()) progress_ = Clock::now();
-  action_ = &action;
-  action_error_ = nullptr;
+  actions_.emplace_back(std::move(action), std::move(done));
+  lock.unlock();
   wake_.notify_one();
-  idle_.wait(lock, [&] { return action_ != &action; });
-  if (action_error_) std::rethrow_exception(std::exchange(action_error_, nullptr));
 }
 
-void EngineThread::replace_weights(std::function<void()> replace, std::function<void(std::exception_ptr)> done) {
+void EngineThread::run_between_steps(Action action) {
+  std::promise<void> ended;
+  run_between_steps(std::move(action),
+                    [&](const std::exception_ptr& error) { error ? ended.set_exception(error) : ended.set_value(); });
+  ended.get_future().get();
+}
+
+void EngineThread::replace_weights(std::function<void()> replace, Done done) {
   std::unique_lock lock(mutex_);
   if (draining_) {
     lock.unlock();
@@ -323,7 +331,7 @@ void EngineThread::run() {
   while (take_work(can_compute)) {
     queue_->end_gone();
     replace_next();
-    run_action();
+    run_actions(nullptr);
     queue_->start();
     {
       const std::lock_guard lock(mutex_);
@@ -340,9 +348,7 @@ void EngineThread::run() {
   queue_->end_running(shutting_down());
   queue_->end_waiting(shutting_down());
   refuse_replacements();
-  const std::lock_guard lock(mutex_);
-  if (action_) action_error_ = shutting_down();
-  action_ = nullptr;
+  run_actions(shutting_down());
   idle_.notify_all();
 }
 
@@ -350,7 +356,9 @@ void EngineThread::run() {
 // be read. Returns false if the engine stops.
 bool EngineThread::take_work(bool can_compute) {
   std::unique_lock lock(mutex_);
-  const auto has_news = [this] { return stopping_ || action_ || !replacements_.empty() || !submitted_.empty(); };
+  const auto has_news = [this] {
+    return stopping_ || !actions_.empty() || !replacements_.empty() || !submitted_.empty();
+  };
   if (queue_->texts() == 0 && !old_queue_) {
     wake_.wait(lock, has_news);
   } else if (!can_compute) {
@@ -414,21 +422,25 @@ void EngineThread::note_load() {
   counts_.kv_bytes = queue_->pool().bytes() + (old_queue_ ? old_queue_->pool().bytes() : 0);
 }
 
-void EngineThread::run_action() {
+// Runs those that wait, or ends them with an error.
+void EngineThread::run_actions(const std::exception_ptr& error) {
   std::unique_lock lock(mutex_);
-  const Action* const action = action_;
-  if (!action) return;
-  lock.unlock();
-  std::exception_ptr error;
-  try {
-    (*action)(queue_->pool());
-  } catch (...) {
-    error = std::current_exception();
+  for (std::size_t left = actions_.size(); left > 0; --left) {
+    const Action& action = actions_.front().first;  // only this thread removes it
+    lock.unlock();
+    std::exception_ptr problem = error;
+    try {
+      if (!problem) action(queue_->pool());
+    } catch (...) {
+      problem = std::current_exception();
+    }
+    lock.lock();
+    const Done done = std::move(actions_.front().second);
+    actions_.pop_front();
+    lock.unlock();
+    done(problem);
+    lock.lock();
   }
-  lock.lock();
-  action_error_ = error;
-  action_ = nullptr;
-  idle_.notify_all();
 }
 
 // Replaces the weights, unless texts run with older ones than the current ones.

@@ -105,15 +105,19 @@ class EngineThread {
   // another request has no room, and when the engine drains.
   void hurry();
 
-  // Runs `action` on the engine's thread between two steps. Returns when it has run; passes on what it threw.
+  // Runs `action` on the engine's thread between two steps, and then done(), with an error if the engine stops before
+  // or the action threw it. Returns at once.
   using Action = std::function<void(ContextPool&)>;
-  void run_between_steps(const Action& action);
+  using Done = std::function<void(std::exception_ptr)>;
+  void run_between_steps(Action action, Done done);
+  // The same, but returns when it has run, or throws the error.
+  void run_between_steps(Action action);
 
   // Calls replace() on the engine's thread between two steps: it replaces the weights of the model. Texts that run end
   // with the old ones, which take their memory until then; texts that wait get the new ones. If some still run with
   // weights that were replaced before, replace() waits for their ends. Then calls done(), with an error if the engine
   // stops or drains first. Returns at once.
-  void replace_weights(std::function<void()> replace, std::function<void(std::exception_ptr)> done);
+  void replace_weights(std::function<void()> replace, Done done);
 
   // Returns true while new weights wait for the ends of texts.
   bool waits_to_replace() const;
@@ -140,12 +144,12 @@ class EngineThread {
   void note_arrivals();
   bool step();
   double step(TextQueue& queue);
-  void run_action();
+  void run_actions(const std::exception_ptr& error);
   void replace_next();
   void refuse_replacements();
   std::unique_ptr<TextQueue> new_queue() const;
   // With mutex_ locked:
-  bool has_work() const { return texts_ > 0 || action_ || !replacements_.empty(); }
+  bool has_work() const { return texts_ > 0 || !actions_.empty() || !replacements_.empty(); }
   void require_room() const;
   bool has_no_room() const { return requests_ >= limits_.parallel + limits_.queue; }
   void note_load();
@@ -167,11 +171,10 @@ class EngineThread {
   std::vector<std::vector<TextJob>> submitted_;  // by requests
   struct Replacement {
     std::function<void()> replace;
-    std::function<void(std::exception_ptr)> done;
+    Done done;
   };
   std::deque<Replacement> replacements_;
-  const Action* action_ = nullptr;
-  std::exception_ptr action_error_;
+  std::deque<std::pair<Action, Done>> actions_;
   std::size_t texts_ = 0, requests_ = 0, bytes_ = 0;  // submitted and not ended
   bool draining_ = false, stopping_ = false;
   Clock::time_point hurries_until_{};

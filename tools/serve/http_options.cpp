@@ -57,11 +57,10 @@ void add_limits(CommandOptions& command, HttpArguments& http) {
                        "客户端发送请求头的时限；超时返回 408"));
   add_number(command, "--idle-timeout", http.idle_timeout, "SECONDS", 1, most_seconds,
              bilingual("time until a connection without requests is closed", "空闲连接多久后关闭"));
-  add_number(
-      command, "--max-connections", http.connections, "N", 1, 1'000'000,
-      bilingual("clients that may be connected at once; for another one those are closed that the server waits for "
-                "longest, or it gets status 503",
-                "同时连接的客户端数上限；再有新连接时，关闭服务器等待最久的连接，若无则返回 503"));
+  add_number(command, "--max-connections", http.connections, "N", 1, 1'000'000,
+             bilingual("clients that may be connected at once; then a new one replaces those that are idle or send "
+                       "slowly, or gets status 503 if there are none",
+                       "同时连接的客户端数上限；再有新连接时，关闭空闲的或发送缓慢的连接，若无则返回 503"));
   add_number(command, "--max-header", http.header_kb, "KB", 1, 1024,
              bilingual("largest header of a request, in KB; over it status 431, or 414 if its first line is too long",
                        "请求头的大小上限，单位 KB；超出返回 431，若首行就过长则为 414"));

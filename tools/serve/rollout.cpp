@@ -251,10 +251,9 @@ class Rollout {
       answer_->write(AnswerChunks::done());
       return answer_->finish();
     }
-    if (!request_.is_list) return answer_->send(200, json_type, json_line(result_json(texts_.front())));
-    WrittenList list;
+    ChatJson list = ChatJson::array();
     for (const Text& text : texts_) list.push_back(result_json(text));
-    answer_->send(200, json_type, json_line(list.take()));
+    answer_->send(200, json_type, json_line(request_.is_list ? list : list.at(0)));
   }
 
   // The text of all tokens, also of what ended it.

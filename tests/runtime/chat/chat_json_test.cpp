@@ -52,7 +52,6 @@ TEST(ChatJson, AListThatIsWrittenAsItIsMadeReadsLikeAnother) {
   WrittenList list;
   EXPECT_EQ(json_line({{"x", list.take()}}), R"({"x": []})");
   for (const ChatJson& item : items) list.push_back(item);
-  EXPECT_EQ(list.size(), 4u);
   const ChatJson written{{"x", list.take()}};
   EXPECT_EQ(json_line(written), json_line({{"x", items}}));
   EXPECT_EQ(ChatJson::parse(json_indented(written)), ChatJson::parse(json_line(written)));

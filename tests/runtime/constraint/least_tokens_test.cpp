@@ -41,6 +41,26 @@ TEST(LeastTokens, EndTokensComeAfterThem) {
   EXPECT_TRUE(least->conforms("aa"));
 }
 
+TEST(LeastTokens, AnotherConstraintForgets) {
+  class Forgetful final : public Constraint {
+   public:
+    explicit Forgetful(int& forgotten) : forgotten_(forgotten) {}
+    bool prepare() override { return true; }
+    std::span<const std::uint8_t> allowed() override { return {}; }
+    void accept(std::int32_t, std::size_t) override {}
+    void forget() override { ++forgotten_; }
+    bool finished() override { return false; }
+    bool conforms(std::string_view) override { return true; }
+
+   private:
+    int& forgotten_;
+  };
+  int forgotten = 0;
+  const auto least = constraint(2, [&](const UnconstrainedText&) { return std::make_unique<Forgetful>(forgotten); });
+  least->forget();
+  EXPECT_EQ(forgotten, 1);
+}
+
 TEST(LeastTokens, AnotherConstraintHoldsAndMayEndTheTextEarlier) {
   const auto grammar = [](const char* text) {
     return constrain_to(std::make_shared<const Grammar>(parse_grammar(text, "g.gbnf")));

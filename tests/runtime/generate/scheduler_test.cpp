@@ -461,6 +461,7 @@ class SlowConstraint final : public Constraint {
     left_ = parts_;
     ++tokens_;
   }
+  void forget() override {}
   bool finished() override { return false; }
   bool conforms(std::string_view) override { return true; }
 

@@ -72,6 +72,32 @@ class MaskTest : public testing::Test {
     }
   }
 
+  // A text that has paused goes on as if it had not, also near its last token.
+  void expect_same_after_forgetting(const std::shared_ptr<const Grammar>& grammar, const std::string& text) {
+    GrammarState knows(grammar), forgets(grammar);
+    for (GrammarState* const state : {&knows, &forgets}) {
+      state->measure_ends_in(trie_, std::vector<bool>(texts_.size(), true));
+    }
+    for (std::size_t at = 0; at <= text.size(); ++at) {
+      forgets.forget();
+      for (GrammarState* const state : {&knows, &forgets}) {
+        while (!state->measure_end()) continue;
+      }
+      const std::uint64_t end = knows.most_tokens_to_end();
+      ASSERT_EQ(forgets.most_tokens_to_end(), end) << text.substr(0, at);
+      for (const std::uint64_t limit : {Grammar::longest_text, end + 2, end, end - std::min<std::uint64_t>(end, 1)}) {
+        TokenBits known(token_words(texts_.size())), anew = known;
+        knows.mark_allowed(trie_, known, limit);
+        forgets.forget();
+        forgets.mark_allowed(trie_, anew, limit);
+        ASSERT_EQ(known, anew) << text.substr(0, at) << ", limit " << limit;
+      }
+      for (GrammarState* const state : {&knows, &forgets}) {
+        ASSERT_TRUE(at == text.size() || state->advance(text.substr(at, 1)));
+      }
+    }
+  }
+
   std::vector<std::string> texts_;
   TokenTrie trie_;
 };
@@ -106,7 +132,9 @@ TEST_F(MaskTest, AllowTheTokensThatCanFollow) {
       options.closed = closed;
       const auto schema = nlohmann::ordered_json::parse(c.schema);
       SCOPED_TRACE(c.schema + (closed ? " closed" : " open"));
-      expect_masks(std::make_shared<const Grammar>(compile_json_schema(schema, "s", options).grammar), c.text);
+      const auto grammar = std::make_shared<const Grammar>(compile_json_schema(schema, "s", options).grammar);
+      expect_masks(grammar, c.text);
+      expect_same_after_forgetting(grammar, c.text);
     }
   }
   for (const MaskCase& c : {
@@ -115,7 +143,9 @@ TEST_F(MaskTest, AllowTheTokensThatCanFollow) {
            MaskCase{"root ::= ([a-z] | \"-\"? [0-9]){0,20} \"天\"", "a-9"},
        }) {
     SCOPED_TRACE(c.schema);
-    expect_masks(std::make_shared<const Grammar>(parse_grammar(c.schema, "g")), c.text);
+    const auto grammar = std::make_shared<const Grammar>(parse_grammar(c.schema, "g"));
+    expect_masks(grammar, c.text);
+    expect_same_after_forgetting(grammar, c.text);
   }
 }
 

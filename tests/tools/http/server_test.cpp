@@ -360,27 +360,32 @@ TEST(HttpServer, BodiesShareALimit) {
   HttpSettings settings;
   settings.body_memory = 100'000;
   TestServer server(settings);
+  const std::string rest(1000, 'a');  // that is not sent at first
   const auto begin = [&](std::size_t bytes) {
     HttpClient client = server.connect();
-    client.send(http_post("/echo", std::string(bytes + 1000, 'a')).substr(0, bytes));
+    const std::string request = http_post("/echo", std::string(bytes, 'a'));
+    client.send(std::string_view(request).substr(0, request.size() - rest.size()));
     return client;
   };
   std::vector<HttpClient> large;
   large.push_back(begin(40'000));
   std::this_thread::sleep_for(20ms);
   large.push_back(begin(30'000));
-  const std::string next = http_post("/echo", std::string(50'000, 'a'));
-  ASSERT_TRUE(becomes_true([&] { return server.ask(next).status == 200 && large[0].receive(1ms); }));
+  HttpClient next = begin(50'000);
   const HttpReply reply = large[0].read();
   EXPECT_EQ(reply.status, 503) << "it has had most memory for the longest time";
   EXPECT_EQ(reply.headers.at("Retry-After"), "1");
   EXPECT_NE(reply.body.find("too_many_bodies"), std::string::npos);
   EXPECT_FALSE(large[1].receive(1ms));
+  next.send(rest);
+  EXPECT_EQ(next.read().status, 200);
   large.clear();
   std::vector<HttpClient> small;
-  for (int i = 0; i < 7; ++i) small.push_back(begin(15'000));
-  EXPECT_TRUE(becomes_true([&] { return server.ask(http_post("/echo", std::string(20'000, 'a'))).status == 503; }));
-  EXPECT_EQ(server.ask(http_post("/echo", std::string(10'000, 'a'))).status, 200) << "a small body always fits";
+  for (int i = 0; i < 7; ++i) small.push_back(begin(16'000));
+  EXPECT_TRUE(becomes_true([&] { return begin(20'000).receive(100ms); })) << "is rejected";
+  HttpClient fitting = begin(15'000);
+  fitting.send(rest);
+  EXPECT_EQ(fitting.read().status, 200) << "a small body always fits";
   for (HttpClient& client : small) EXPECT_FALSE(client.receive(1ms));
   small.clear();
   EXPECT_TRUE(becomes_true([&] { return server.ask(http_post("/echo", std::string(60'000, 'a'))).status == 200; }));
@@ -444,15 +449,35 @@ TEST(HttpServer, TooManyConnectionsAreToldSo) {
     clients.push_back(server.connect());
     answers.push_back(server.stream_to(clients.back()));
   }
-  HttpClient refused = server.connect();
-  const HttpReply reply = refused.read();
-  EXPECT_EQ(reply.status, 503);
-  EXPECT_EQ(reply.headers.at("Retry-After"), "1");
-  EXPECT_NE(reply.body.find("too_many_connections"), std::string::npos);
-  EXPECT_TRUE(refused.is_closed());
-  refused.close();
+  HttpClient refused[] = {server.connect(), server.connect()};
+  for (HttpClient& client : refused) {
+    client.send(http_get("/echo"));
+    const HttpReply reply = client.read();
+    EXPECT_EQ(reply.status, 503);
+    EXPECT_EQ(reply.headers.at("Retry-After"), "1");
+    EXPECT_NE(reply.body.find("too_many_connections"), std::string::npos);
+    EXPECT_TRUE(client.is_closed());
+  }
+  for (HttpClient& client : refused) client.close();
   clients.pop_back();
   EXPECT_TRUE(becomes_true([&] { return server.ask(http_get("/echo")).status == 200; }));
+}
+
+TEST(HttpServer, IdleConnectionsMakeRoomBeforeRequestsThatArrive) {
+  HttpSettings settings;
+  settings.connections = 2;
+  TestServer server(settings);
+  const std::string request = http_post("/echo", std::string(20'000, 'a'));
+  HttpClient sending = server.connect();
+  sending.send(request.substr(0, 18'000));
+  std::this_thread::sleep_for(20ms);
+  HttpClient idle = server.connect();
+  std::this_thread::sleep_for(20ms);
+  HttpClient held = server.connect();
+  const auto answer = server.stream_to(held);
+  EXPECT_TRUE(idle.is_closed());
+  sending.send(request.substr(18'000));
+  EXPECT_EQ(sending.read().status, 200);
 }
 
 // Whether a client has a connection and sends nothing or a part of a request.

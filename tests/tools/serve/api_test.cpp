@@ -2926,6 +2926,9 @@ TEST_F(ApiTest, ReadsLongPromptsForPenaltiesNextToOthers) {
   holding->release();
   EXPECT_TRUE(late->wait());
   EXPECT_EQ(late->status(), 200);
+  const Json next{{"prompt", "ab"}, {"max_tokens", 9}, {"temperature", 1.5}}, seeded = next | Json{{"seed", 7 + 5}};
+  const Json own = post_and_wait("/v1/completions", next)->json()["choices"];
+  EXPECT_EQ(own, post_and_wait("/v1/completions", seeded)->json()["choices"]) << "five texts came before it";
 }
 
 TEST_F(ApiTest, PreparesALargeRequestBeforeThoseThatTurnOutToTakeLong) {
@@ -2936,7 +2939,8 @@ TEST_F(ApiTest, PreparesALargeRequestBeforeThoseThatTurnOutToTakeLong) {
   const auto named = [&](char name) { return std::make_shared<NamedAnswer>(order, name); };
   const std::string large = Json{{"content", std::string(9000, 'x')}}.dump();
   std::vector<std::shared_ptr<FakeAnswer>> all;
-  for (const char name : {'1', '2', '3'}) all.push_back(post("/flush_cache", "", named(name)));
+  const std::string other = Json{{"model_path", MINIMIND_SOURCE_DIR "/tests/golden/v3-dense/model.pth"}}.dump();
+  for (const char name : {'1', '2', '3'}) all.push_back(post("/update_weights_from_disk", other, named(name)));
   EXPECT_EQ(post_and_wait("/tokenize", {{"content", "a"}})->status(), 200);  // they wait for the other thread now
   for (const char name : {'a', 'b'}) all.push_back(post("/tokenize", large, named(name)));
   holding->release();
@@ -2957,7 +2961,7 @@ TEST_F(ApiTest, EndsTheWorkForAClientThatIsGone) {
 
 TEST_F(ApiTest, RejectsWhatIsNotPreparedWhenItShutsDown) {
   HeldEngine held(engine);
-  const auto current = post("/flush_cache", "");  // waits for the engine, and large ones for it
+  const auto current = post("/v1/inside", R"({"text": "a"})");  // waits for the engine, and large ones for it
   const auto holding = std::make_shared<HoldingAnswer>();
   post("/tokenize", R"({"content": "a"})", holding);
   holding->wait_until_held();
@@ -2998,7 +3002,8 @@ TEST_F(ApiTest, RejectsRequestsThatItHasNoRoomFor) {
     const auto answer = post_to(own, "/tokenize", tiny);
     return answer->wait() && answer->status() == 200;
   };
-  while (!fits()) std::this_thread::yield();  // the larger one holds its room for a moment
+  for (int i = 0; i < 1'000'000 && !fits(); ++i)
+    std::this_thread::yield();  // the larger one holds its room for a moment
   const auto holding = std::make_shared<HoldingAnswer>();
   post_to(own, "/tokenize", tiny, holding);
   holding->wait_until_held();
