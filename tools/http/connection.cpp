@@ -62,6 +62,7 @@ void HttpConnection::start() {
 }
 
 void HttpConnection::refuse() {
+  is_refused_ = true;
   guarded([this] {
     fail({503, "too_many_connections", "server: has too many connections; try again later"}, {{"Retry-After", "1"}});
   });
@@ -167,6 +168,8 @@ void HttpConnection::set_reading_deadline(std::size_t consumed) {
 bool HttpConnection::accept_head() {
   has_begun_ = true;
   is_logged_ = false;
+  status_ = 0;
+  sent_body_ = 0;
   began_ = std::chrono::system_clock::now();
   request_time_ = Clock::now();
   const HttpRequest& request = reader_->request();
@@ -188,8 +191,6 @@ bool HttpConnection::accept_head() {
     return false;
   }
   state_ = State::body;
-  status_ = 0;
-  sent_body_ = 0;
   since_deadline_ = 0;
   deadline_ = Clock::now() + shared_.settings.body_timeout;
   awaits_continue_ = reader_->expects_continue();
@@ -199,9 +200,9 @@ bool HttpConnection::accept_head() {
 // Counts the body in the memory for all bodies. Returns false if that is used up, and this is the body that makes room.
 bool HttpConnection::count_body() {
   const std::size_t size = reader_->request().body.size();
-  shared_.body_bytes += size - counted_body_;
-  counted_body_ = size;
-  if (shared_.body_bytes > shared_.settings.body_memory) shared_.on_bodies();
+  const bool grows = size > counted_body_;
+  shared_.body_bytes += size - std::exchange(counted_body_, size);
+  if (grows && shared_.body_bytes > shared_.settings.body_memory) shared_.on_bodies();
   return is(State::head) || is(State::body);
 }
 
@@ -451,16 +452,18 @@ void HttpConnection::close_if_idle() {
 }
 
 std::optional<HttpConnection::Wait> HttpConnection::wait() const {
+  if (is_refused_) return std::nullopt;
   if (is_idle()) return Wait{Wait::Rank::idle, request_time_};
   if (is(State::lingering)) return Wait{Wait::Rank::lingering, request_time_};
-  if (is(State::head) || is(State::body)) return Wait{Wait::Rank::receiving, request_time_};
+  if (is(State::head) || is(State::body)) return Wait{Wait::Rank::slow, request_time_};
+  if (is(State::answering) && is_answered_) return Wait{Wait::Rank::slow, progress_};
   return std::nullopt;
 }
 
 void HttpConnection::make_way() {
   guarded([this] {
     if (is_idle()) return close_if_idle();
-    is(State::lingering) ? close() : drop("too slow");
+    if (wait()) is(State::lingering) ? close() : drop("too slow");
   });
 }
 

@@ -60,11 +60,11 @@ class HttpConnection final : public HttpAnswered, public std::enable_shared_from
   // Of the connections that wait for their clients, the one of the lowest rank makes room first, and of these the one
   // that has waited longest.
   struct Wait {
-    enum class Rank { idle, lingering, receiving } rank;
+    enum class Rank { idle, lingering, slow } rank;  // slow: to send a request, or to read the end of an answer
     Time since;
     auto operator<=>(const Wait&) const = default;
   };
-  // Nothing if the connection does not wait.
+  // Nothing if the connection does not wait, or was refused.
   std::optional<Wait> wait() const;
   // Closes the connection, which waits, unless it is idle and a request has arrived.
   void make_way();
@@ -75,6 +75,7 @@ class HttpConnection final : public HttpAnswered, public std::enable_shared_from
   // Whether so much is read ahead that the connection waits for its answer before it reads more.
   bool is_full() const;
   bool is_answering() const { return is(State::answering); }
+  bool is_refused() const { return is_refused_; }
   // Bytes of answers that the client has not taken, the memory that they are in, and when it last took some.
   std::size_t unread() const { return out_.size() - out_at_; }
   std::size_t memory() const { return out_.capacity(); }
@@ -131,6 +132,7 @@ class HttpConnection final : public HttpAnswered, public std::enable_shared_from
   HttpDescriptor descriptor_;  // of socket_, which it closes
   const std::string client_;
   const bool checks_host_;
+  bool is_refused_ = false;
   State state_ = State::head;
   Time deadline_, progress_;       // progress_: when output could last be sent, or was taken
   Time over_since_ = Time::max();  // when unread() exceeded HttpSettings::unsent

@@ -15,7 +15,6 @@
 #include <chrono>
 #include <csignal>
 #include <deque>
-#include <span>
 #include <unordered_map>
 #include <utility>
 
@@ -181,7 +180,9 @@ class HttpServer::Server {
   }
 
   void add(int descriptor, const sockaddr_storage& address, bool is_local) {
-    if (connections_.size() >= most_connections_ + refused_at_once) {
+    if (places() >= most_connections_) make_places();
+    const bool is_refused = places() >= most_connections_;
+    if (is_refused && refused_ >= refused_at_once) {
       ::close(descriptor);
       return;
     }
@@ -189,12 +190,11 @@ class HttpServer::Server {
     set_options(descriptor, is_tcp);
     const bool checks_host = is_tcp && is_loopback(local_address(descriptor)) && (is_local || settings_.keys.empty());
     const auto connection = std::make_shared<HttpConnection>(shared_, descriptor, address_text(address), checks_host);
-    if (connections_.size() >= most_connections_) make_places();
-    const bool is_refused = connections_.size() >= most_connections_;
     connections_.emplace(connection.get(), connection);
     open_ = connections_.size();
     tick_within(usual_tick);
     if (is_refused) {
+      ++refused_;
       connection->refuse();
     } else {
       connection->start();
@@ -202,25 +202,29 @@ class HttpServer::Server {
   }
 
   void remove(HttpConnection& connection) {
+    if (connection.is_refused()) --refused_;
     connections_.erase(&connection);
     open_ = connections_.size();
     if (shared_.stopping && connections_.empty()) loop_.stop();
   }
 
-  // Closes connections that wait for their clients, if that gives a new one a place: several at once, because all are
-  // looked at.
+  // Connections that may ask, all but those that are told that there are too many.
+  std::size_t places() const { return connections_.size() - refused_; }
+
+  // Closes connections that wait for their clients: several at once, and not again soon if there is none, because all
+  // are looked at.
   void make_places() {
     if (Clock::now() < no_place_until_) return;
     std::vector<std::pair<HttpConnection::Wait, std::shared_ptr<HttpConnection>>> waiting;
     for (const auto& [key, connection] : connections_) {
       if (const auto wait = connection->wait()) waiting.emplace_back(*wait, connection);
     }
-    const std::size_t needed = connections_.size() - most_connections_ + 1;
-    const std::size_t count = std::min(waiting.size(), needed + most_connections_ / 64);
-    if (count < needed) return void(no_place_until_ = Clock::now() + short_tick);
-    std::ranges::partial_sort(waiting, waiting.begin() + static_cast<std::ptrdiff_t>(count), {},
-                              [](const auto& one) { return one.first; });
-    for (const auto& [wait, connection] : std::span(waiting).first(count)) connection->make_way();
+    std::ranges::sort(waiting, {}, [](const auto& one) { return one.first; });
+    for (const auto& [wait, connection] : waiting) {
+      if (places() + most_connections_ / 64 < most_connections_) return;
+      connection->make_way();
+    }
+    if (places() >= most_connections_) no_place_until_ = Clock::now() + most_connections_ * 5us;
   }
 
   // Rejects the bodies that take the most memory for the longest time, until the rest fits. Small ones stay: clients
@@ -335,6 +339,7 @@ class HttpServer::Server {
 
   HttpShared shared_;
   std::unordered_map<HttpConnection*, std::shared_ptr<HttpConnection>> connections_;
+  std::size_t refused_ = 0;  // of them
   std::atomic<std::size_t> open_{0};
   Clock::time_point no_place_until_;  // as far as is known
   Clock::time_point stop_by_;

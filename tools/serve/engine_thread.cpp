@@ -349,7 +349,6 @@ void EngineThread::run() {
   queue_->end_waiting(shutting_down());
   refuse_replacements();
   run_actions(shutting_down());
-  idle_.notify_all();
 }
 
 // Sleeps until there is something to do, or for a moment if the last step could compute nothing, as all texts wait to
@@ -435,10 +434,14 @@ void EngineThread::run_actions(const std::exception_ptr& error) {
       problem = std::current_exception();
     }
     lock.lock();
-    const Done done = std::move(actions_.front().second);
+    Done done = std::move(actions_.front().second);
     actions_.pop_front();
     lock.unlock();
-    done(problem);
+    try {
+      done(problem);
+    } catch (...) {  // the memory may be full: this answer fails, and no other
+    }
+    done = nullptr;  // what it holds ends without the lock
     lock.lock();
   }
 }

@@ -105,12 +105,12 @@ class EngineThread {
   // another request has no room, and when the engine drains.
   void hurry();
 
-  // Runs `action` on the engine's thread between two steps, and then done(), with an error if the engine stops before
-  // or the action threw it. Returns at once.
+  // Runs `action` on the engine's thread between two steps, and then done() there, with an error if the action threw
+  // it. Returns at once. If the engine stops before, done() gets an error, maybe on this thread.
   using Action = std::function<void(ContextPool&)>;
   using Done = std::function<void(std::exception_ptr)>;
   void run_between_steps(Action action, Done done);
-  // The same, but returns when it has run, or throws the error.
+  // The same for other threads than the engine's, but returns when it has run, or throws the error.
   void run_between_steps(Action action);
 
   // Calls replace() on the engine's thread between two steps: it replaces the weights of the model. Texts that run end

@@ -369,7 +369,7 @@ TEST(HttpServer, BodiesShareALimit) {
   };
   std::vector<HttpClient> large;
   large.push_back(begin(40'000));
-  std::this_thread::sleep_for(20ms);
+  std::this_thread::sleep_for(200ms);
   large.push_back(begin(30'000));
   HttpClient next = begin(50'000);
   const HttpReply reply = large[0].read();
@@ -499,6 +499,21 @@ TEST(HttpServer, ANewClientTakesThePlaceOfTheOneThatIsWaitedForLongest) {
     EXPECT_EQ(added.ask(http_get("/echo")).status, 200);
     EXPECT_FALSE(clients[2].is_closed(1ms));
   }
+}
+
+// A client has its place until it has read its answer, but not before all others.
+TEST(HttpServer, AClientThatDoesNotReadItsAnswerMakesRoom) {
+  HttpSettings settings;
+  settings.connections = 2;
+  TestServer server(settings);
+  HttpClient unread = server.connect(4096), running = server.connect();
+  server.send_to(unread, 10'000'000);
+  const auto answer = server.stream_to(running);
+  EXPECT_TRUE(becomes_true([&] { return server.ask(http_get("/echo")).status == 200; }));
+  EXPECT_TRUE(unread.is_closed());
+  answer->write("a");
+  answer->finish();
+  EXPECT_EQ(running.read().body, "a");
 }
 
 TEST(HttpServer, AConnectionThatWasUsedIsNotIdle) {
