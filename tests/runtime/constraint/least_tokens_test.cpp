@@ -9,6 +9,7 @@
 #include "runtime/constraint/grammar_constraint.h"
 #include "runtime/grammar/gbnf.h"
 #include "runtime/tokenizer/files.h"
+#include "tests/support/forgetful_constraint.h"
 
 namespace minimind {
 namespace {
@@ -42,21 +43,9 @@ TEST(LeastTokens, EndTokensComeAfterThem) {
 }
 
 TEST(LeastTokens, AnotherConstraintForgets) {
-  class Forgetful final : public Constraint {
-   public:
-    explicit Forgetful(int& forgotten) : forgotten_(forgotten) {}
-    bool prepare() override { return true; }
-    std::span<const std::uint8_t> allowed() override { return {}; }
-    void accept(std::int32_t, std::size_t) override {}
-    void forget() override { ++forgotten_; }
-    bool finished() override { return false; }
-    bool conforms(std::string_view) override { return true; }
-
-   private:
-    int& forgotten_;
-  };
   int forgotten = 0;
-  const auto least = constraint(2, [&](const UnconstrainedText&) { return std::make_unique<Forgetful>(forgotten); });
+  const auto least =
+      constraint(2, [&](const UnconstrainedText&) { return std::make_unique<ForgetfulConstraint>(forgotten); });
   least->forget();
   EXPECT_EQ(forgotten, 1);
 }

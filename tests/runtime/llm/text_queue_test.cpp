@@ -16,6 +16,7 @@
 #include <utility>
 #include <vector>
 
+#include "tests/support/forgetful_constraint.h"
 #include "tests/support/golden_engine.h"
 #include "tests/support/text_jobs.h"
 #include "weights/base/error.h"
@@ -190,21 +191,6 @@ TEST_F(TextQueueTest, ATextThatIsNotReadPausesAfterItsFirstToken) {
   run(alone);
   EXPECT_EQ(paused, ends_[2].generated.tokens) << "a pause changes no token";
 }
-
-// Allows everything, and counts how often it forgets.
-class ForgetfulConstraint final : public Constraint {
- public:
-  explicit ForgetfulConstraint(int& forgotten) : forgotten_(forgotten) {}
-  bool prepare() override { return true; }
-  std::span<const std::uint8_t> allowed() override { return {}; }
-  void accept(std::int32_t, std::size_t) override {}
-  void forget() override { ++forgotten_; }
-  bool finished() override { return false; }
-  bool conforms(std::string_view) override { return true; }
-
- private:
-  int& forgotten_;
-};
 
 TEST_F(TextQueueTest, ATextThatPausesKeepsLittleOfItsConstraintsMemory) {
   std::atomic<bool> behind = false;
