@@ -236,7 +236,9 @@ class HttpServer::Server {
       double most = 0;
       for (const auto& [key, connection] : connections_) {
         const double cost = connection->body_cost(now);
-        if (cost > std::exchange(most, std::max(cost, most))) dearest = connection;
+        if (cost <= most) continue;
+        most = cost;
+        dearest = connection;
       }
       if (!dearest) return;
       dearest->reject_body();

@@ -2805,20 +2805,27 @@ class HoldingAnswer : public FakeAnswer {
   std::promise<void> held_, go_;
 };
 
-const std::string large_text = R"({"content": ")" + std::string(300'000, 'x') + R"("})";
+const std::string small_text = R"({"content": "a"})",
+                  large_text = R"({"content": ")" + std::string(300'000, 'x') + R"("})";
+
+// Keeps the thread that tokenizes such a body, that of brief requests or the other one, until release().
+std::shared_ptr<HoldingAnswer> hold_thread(Api& api, const std::string& body) {
+  auto holding = std::make_shared<HoldingAnswer>();
+  post_to(api, "/tokenize", body, holding);
+  holding->wait_until_held();
+  return holding;
+}
 
 TEST_F(ApiTest, PreparesLargeRequestsNextToOthers) {
   const std::string only_counted = Json{{"content", std::string(9000, 'x')}}.dump();
   for (const std::string& body : {large_text, only_counted}) {
-    const auto holding = std::make_shared<HoldingAnswer>();
-    const auto large = post("/tokenize", body, holding);
-    holding->wait_until_held();
+    const auto holding = hold_thread(api, body);
     EXPECT_EQ(complete({{"max_tokens", 1}})->status(), 200);
     EXPECT_EQ(post_and_wait("/tokenize", {{"content", "a"}})->status(), 200);
-    EXPECT_FALSE(large->has_ended());
+    EXPECT_FALSE(holding->has_ended());
     holding->release();
-    ASSERT_TRUE(large->wait());
-    EXPECT_EQ(large->status(), 200);
+    ASSERT_TRUE(holding->wait());
+    EXPECT_EQ(holding->status(), 200);
   }
 }
 
@@ -2880,9 +2887,7 @@ TEST(ResponseItemsTest, TheEndOfATextTakesLessTimeThanItsPieces) {
 }
 
 TEST_F(ApiTest, PreparesManyTextsNextToOthers) {
-  const auto holding = std::make_shared<HoldingAnswer>();
-  post("/tokenize", large_text, holding);
-  holding->wait_until_held();
+  const auto holding = hold_thread(api, large_text);
   const auto rollout = [&](int texts) {
     return post("/generate", Json{{"text", "a"}, {"sampling_params", {{"n", texts}, {"max_new_tokens", 1}}}}.dump());
   };
@@ -2909,9 +2914,7 @@ class NamedAnswer : public FakeAnswer {
 };
 
 TEST_F(ApiTest, ReadsLongPromptsForPenaltiesNextToOthers) {
-  const auto holding = std::make_shared<HoldingAnswer>();
-  post("/tokenize", large_text, holding);
-  holding->wait_until_held();
+  const auto holding = hold_thread(api, large_text);
   const std::string half(3000, '~');
   const auto ask = [&](const Json& prompt, double dry) {
     return post("/v1/completions", Json{{"prompt", prompt}, {"max_tokens", 1}, {"dry_multiplier", dry}}.dump());
@@ -2932,9 +2935,7 @@ TEST_F(ApiTest, ReadsLongPromptsForPenaltiesNextToOthers) {
 }
 
 TEST_F(ApiTest, PreparesALargeRequestBeforeThoseThatTurnOutToTakeLong) {
-  const auto holding = std::make_shared<HoldingAnswer>();
-  post("/tokenize", large_text, holding);
-  holding->wait_until_held();
+  const auto holding = hold_thread(api, large_text);
   std::string order;
   const auto named = [&](char name) { return std::make_shared<NamedAnswer>(order, name); };
   const std::string large = Json{{"content", std::string(9000, 'x')}}.dump();
@@ -2962,9 +2963,7 @@ TEST_F(ApiTest, EndsTheWorkForAClientThatIsGone) {
 TEST_F(ApiTest, RejectsWhatIsNotPreparedWhenItShutsDown) {
   HeldEngine held(engine);
   const auto current = post("/v1/inside", R"({"text": "a"})");  // waits for the engine, and large ones for it
-  const auto holding = std::make_shared<HoldingAnswer>();
-  post("/tokenize", R"({"content": "a"})", holding);
-  holding->wait_until_held();
+  const auto holding = hold_thread(api, small_text);
   const auto next = post("/v1/completions", R"({"prompt": "a"})"), large = post("/tokenize", large_text);
   api.drain();
   for (const auto& answer : {current, next, large}) {
@@ -2976,9 +2975,7 @@ TEST_F(ApiTest, RejectsWhatIsNotPreparedWhenItShutsDown) {
 }
 
 TEST_F(ApiTest, PreparesNothingForAClientThatHasGone) {
-  const auto holding = std::make_shared<HoldingAnswer>();
-  post("/tokenize", R"({"content": "a"})", holding);
-  holding->wait_until_held();
+  const auto holding = hold_thread(api, small_text);
   const auto gone = post("/v1/completions", R"({"prompt": "a", "max_tokens": 2})");
   gone->disconnect();
   holding->release();
@@ -2997,17 +2994,14 @@ TEST_F(ApiTest, RejectsRequestsThatItHasNoRoomFor) {
   const auto larger = post_to(own, "/tokenize", R"({"content": ")" + std::string(1500, 'x') + R"("})");
   ASSERT_TRUE(larger->wait());
   EXPECT_EQ(larger->status(), 200) << "alone, a body may be larger than all that wait";
-  const std::string tiny = R"({"content": "a"})";
   const auto fits = [&] {
-    const auto answer = post_to(own, "/tokenize", tiny);
+    const auto answer = post_to(own, "/tokenize", small_text);
     return answer->wait() && answer->status() == 200;
   };
   bool has_room = false;  // the larger one holds its room for a moment
   for (int i = 0; i < 100'000 && !has_room; ++i) has_room = fits();
   ASSERT_TRUE(has_room);
-  const auto holding = std::make_shared<HoldingAnswer>();
-  post_to(own, "/tokenize", tiny, holding);
-  holding->wait_until_held();
+  const auto holding = hold_thread(own, small_text);
   std::vector<std::shared_ptr<FakeAnswer>> waiting{holding, post_to(own, "/tokenize", body)};
   const auto expect_rejected = [](const FakeAnswer& answer) {
     ASSERT_TRUE(answer.has_ended());
@@ -3018,7 +3012,7 @@ TEST_F(ApiTest, RejectsRequestsThatItHasNoRoomFor) {
   expect_rejected(*post_to(own, "/tokenize", body));
   std::shared_ptr<FakeAnswer> rejected;
   while (!rejected && waiting.size() < 10) {
-    const auto next = post_to(own, "/tokenize", tiny);
+    const auto next = post_to(own, "/tokenize", small_text);
     if (next->has_ended()) {
       rejected = next;
     } else {
@@ -3055,9 +3049,7 @@ TEST_F(ApiTest, HealthFailsWhileOneRequestIsReadForTooLong) {
   impatient.stuck_after = std::chrono::milliseconds(20);
   Api own(models, impatient);
   const auto health = [&] { return get_from(own, "/health"); };
-  const auto holding = std::make_shared<HoldingAnswer>();
-  post_to(own, "/tokenize", R"({"content": "a"})", holding);
-  holding->wait_until_held();
+  const auto holding = hold_thread(own, small_text);
   while (health()->status() == 200) std::this_thread::yield();
   const auto stuck = health();
   holding->release();
