@@ -15,19 +15,19 @@ void normalize(const AttentionStep& step, const std::vector<float>& norm, float*
 }
 
 void rotate_query(const AttentionStep& step, std::size_t row, std::size_t head, const Worker& worker) {
-  const Matrix<float> q{step.q.row(row) + head * step.config.head_dim, 1, step.config.head_dim};
+  const Matrix<float> q{step.scratch.q.row(row) + head * step.config.head_dim, 1, step.config.head_dim};
   normalize(step, step.weights.q_norm, q.data);
   worker.show("self_attn.q_norm", as_const(q), row, head);
-  rotate(step.kernels, step.config, step.cos.row(row), step.sin.row(row), q.data);
+  rotate(step.kernels, step.config, step.scratch.cos.row(row), step.scratch.sin.row(row), q.data);
   worker.show("self_attn.q_rope", as_const(q), row, head);
 }
 
 void rotate_and_cache_key(const AttentionStep& step, std::size_t row, std::size_t kv_head, const Worker& worker) {
-  const Matrix<float> k{step.k.row(row) + kv_head * step.config.head_dim, 1, step.config.head_dim};
-  const float* const v = step.v.row(row) + kv_head * step.config.head_dim;
+  const Matrix<float> k{step.scratch.k.row(row) + kv_head * step.config.head_dim, 1, step.config.head_dim};
+  const float* const v = step.scratch.v.row(row) + kv_head * step.config.head_dim;
   normalize(step, step.weights.k_norm, k.data);
   worker.show("self_attn.k_norm", as_const(k), row, kv_head);
-  rotate(step.kernels, step.config, step.cos.row(row), step.sin.row(row), k.data);
+  rotate(step.kernels, step.config, step.scratch.cos.row(row), step.scratch.sin.row(row), k.data);
   worker.show("self_attn.k_rope", as_const(k), row, kv_head);
   const auto [token, position, cache] = step.batch.rows()[row];
   cache->put(step.kernels, step.layer, kv_head, position, k.data, v);
@@ -152,16 +152,16 @@ void mix(const kernels::Table& kernels, const HeadPart& part, const KvPanels<std
 }
 
 // out = softmax(q Kᵀ / sqrt(D)) V
-void attend_tile(const AttentionStep& step, const HeadTile& tile, std::size_t kv_head, const AttentionScratch& scratch,
-                 const Worker& worker) {
+void attend_tile(const AttentionStep& step, const HeadTile& tile, std::size_t kv_head, const Worker& worker) {
   if (worker.index() == 0 && Cancellation::requested()) step.cancelled = true;
   if (step.cancelled) return;
+  const AttentionScratch& scratch = step.scratch.attention[worker.index()];
   const std::size_t head_dim = step.config.head_dim;
   const float scale = 1.0f / std::sqrt(static_cast<float>(head_dim));
   const std::span<const Batch::TilePart> parts = step.batch.parts_of(tile.tile);
   const bool quantized = parts.front().cells->shape().type == KvType::q8_0;
   for (std::size_t row = 0; row < tile.rows(); ++row) {
-    const float* const q = step.q.row(tile.batch_row(row)) + tile.head(row) * head_dim;
+    const float* const q = step.scratch.q.row(tile.batch_row(row)) + tile.head(row) * head_dim;
     for (std::size_t i = 0; i < head_dim; ++i) scratch.q.row(row)[i] = scale * q[i];
     if (quantized) step.kernels.quantize(scratch.q.row(row), head_dim, scratch.q_blocks.row(row));
   }
@@ -182,23 +182,24 @@ void attend_tile(const AttentionStep& step, const HeadTile& tile, std::size_t kv
   show_rows("self_attn.weights");
   for_each_part([&](const HeadPart& part, const auto& panels) { mix(step.kernels, part, panels, scratch); });
   for (std::size_t row = 0; row < tile.rows(); ++row) {
-    std::copy_n(scratch.out.row(row), head_dim, step.out.row(tile.batch_row(row)) + tile.head(row) * head_dim);
+    std::copy_n(scratch.out.row(row), head_dim,
+                step.scratch.attended.row(tile.batch_row(row)) + tile.head(row) * head_dim);
   }
 }
 
 }  // namespace
 
-void rotate_and_cache(const AttentionStep& step, std::size_t first_query, const Worker& worker) {
+void rotate_and_cache(const AttentionStep& step, Range rows, Range queries, const Worker& worker) {
   worker.begin(Operation::rope);
   const std::size_t heads = step.config.num_attention_heads, kv_heads = step.config.num_key_value_heads;
-  const Range queries = worker.share((step.q.rows - first_query) * heads);
-  for (std::size_t i = queries.begin; i < queries.end; ++i)
-    rotate_query(step, first_query + i / heads, i % heads, worker);
-  const Range keys = worker.share(step.k.rows * kv_heads);
-  for (std::size_t i = keys.begin; i < keys.end; ++i) rotate_and_cache_key(step, i / kv_heads, i % kv_heads, worker);
+  const Range q = worker.share(queries.size() * heads), k = worker.share(rows.size() * kv_heads);
+  for (std::size_t i = q.begin; i < q.end; ++i) rotate_query(step, queries.begin + i / heads, i % heads, worker);
+  for (std::size_t i = k.begin; i < k.end; ++i) {
+    rotate_and_cache_key(step, rows.begin + i / kv_heads, i % kv_heads, worker);
+  }
 }
 
-void attend(const AttentionStep& step, std::size_t first_query, const AttentionScratch& scratch, const Worker& worker) {
+void attend(const AttentionStep& step, std::size_t first_query, const Worker& worker) {
   worker.begin(Operation::attention);
   const std::span<const Batch::Tile> tiles = step.batch.tiles(first_query);
   if (tiles.empty()) return;
@@ -212,11 +213,11 @@ void attend(const AttentionStep& step, std::size_t first_query, const AttentionS
     const std::size_t kv_head = task / parts % kv_heads, first_head = kv_head * heads_per_kv;
     const Range part = share_of(heads_per_kv, task % parts, parts);
     const Range heads{first_head + part.begin, first_head + part.end};
-    attend_tile(step, {step.batch, tiles[task / (kv_heads * parts)], heads}, kv_head, scratch, worker);
+    attend_tile(step, {step.batch, tiles[task / (kv_heads * parts)], heads}, kv_head, worker);
   }
 }
 
-void rotate_and_attend(const AttentionStep& step, const AttentionScratch& scratch, const Worker& worker) {
+void rotate_and_attend(const AttentionStep& step, const Worker& worker) {
   const std::span<const Batch::Tile> tiles = step.batch.tiles(0);
   const std::size_t kv_heads = step.config.num_key_value_heads;
   const std::size_t heads_per_kv = step.config.num_attention_heads / kv_heads;
@@ -230,7 +231,7 @@ void rotate_and_attend(const AttentionStep& step, const AttentionScratch& scratc
       for (std::size_t head = heads.begin; head < heads.end; ++head) rotate_query(step, row, head, worker);
     }
     worker.begin(Operation::attention);
-    attend_tile(step, {step.batch, tile, heads}, kv_head, scratch, worker);
+    attend_tile(step, {step.batch, tile, heads}, kv_head, worker);
   }
 }
 

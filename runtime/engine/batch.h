@@ -48,6 +48,7 @@ class Batch {
   void assign(std::span<const Piece> pieces);
 
   std::span<const Row> rows() const { return rows_; }
+  std::span<const Row> rows(Range range) const { return rows().subspan(range.begin, range.size()); }
   Range all() const { return {0, rows_.size()}; }
   Range requested() const { return {first_requested_, rows_.size()}; }
 

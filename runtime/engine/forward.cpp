@@ -2,6 +2,8 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
+
 #include "runtime/engine/attention.h"
 #include "runtime/engine/feed_forward.h"
 #include "runtime/engine/ops.h"
@@ -11,12 +13,12 @@
 namespace minimind {
 namespace {
 
-// Returns the same for all workers: whether the pass ends early. Until `cancelled` may be set again, all workers must
-// meet at another barrier, as they do within each block: a slow one may still read it.
-bool cancelled_after_barrier(std::atomic<bool>& cancelled, Worker& worker) {
-  if (worker.index() == 0 && Cancellation::requested()) cancelled = true;
-  worker.barrier();
-  return cancelled;
+// Returns from how many tokens on it is faster if each worker multiplies its own tokens, which stay in the caches of
+// its core, with all weights, than if it multiplies all tokens with a part of the weights: 64 of each worker for a
+// matrix.
+std::size_t least_tokens_apart(const Config& config, std::size_t workers) {
+  const std::size_t experts = config.num_experts > 0 ? config.num_experts + config.n_shared_experts : 1;
+  return 64 * workers * experts / slots_per_token(config);
 }
 
 }  // namespace
@@ -58,31 +60,41 @@ void Forward::run(std::span<const Piece> pieces, Matrix<float> logits) {
 
   std::atomic<bool> cancelled = false;  // set by the first worker only, and never reset
   const ProfiledPass pass(profile_, all.size());
-  const auto body = [&](Worker& worker) {
-    worker.set_observer(observer_);
-    embed(model_, batch_.rows(), scratch_.x.rows(all), worker);
-    worker.show("embed_tokens", as_const(scratch_.x.rows(all)));
-    rope_table(model_.rope, batch_.rows(), scratch_.cos.rows(all), scratch_.sin.rows(all), worker);
+  const auto body = [&](Worker& team) {
+    team.set_observer(observer_);
+    // Of many tokens, each worker computes its own alone, and waits for the others only before and after attention.
+    const bool apart = all.size() >= least_tokens_apart(model_.config, team.count());
+    Worker worker = apart ? team.alone() : team;
+    Range rows = apart ? team.share(all.size()) : all;
+    embed(model_, batch_.rows(rows), scratch_.x.rows(rows), worker);
+    worker.show("embed_tokens", as_const(scratch_.x.rows(rows)));
+    rope_table(model_.rope, batch_.rows(rows), scratch_.cos.rows(rows), scratch_.sin.rows(rows), worker);
     worker.barrier();
 
     for (std::size_t i = 0; i < model_.layers.size(); ++i) {
-      // The last layer caches keys and values of every token, but only the requested rows are needed after it.
-      const Range rows = i + 1 < model_.layers.size() ? all : requested;
-      attention_block(i, rows, cancelled, worker);
-      if (rows.empty() || cancelled_after_barrier(cancelled, worker)) return;
       const Layer& layer = model_.layers[i];
+      const bool last = i + 1 == model_.layers.size();
+      cache_and_attend(i, rows, last ? requested : all, cancelled, worker, team);
+      if (cancelled) return;
+      if (last) {  // keys and values of every token are cached; only the requested rows are needed from here on
+        worker = team;
+        rows = requested;
+        if (rows.empty()) return;
+      }
+      add_attention(layer, rows, worker);
+      worker.barrier();
       if (const auto* const ffn = std::get_if<FeedForward>(&layer.mlp)) {
         dense_block(layer, *ffn, rows, worker);
       } else {
         expert_block(layer, std::get<MixtureOfExperts>(layer.mlp), rows, worker);
       }
       worker.show("output", as_const(scratch_.x.rows(rows)));
-      if (cancelled_after_barrier(cancelled, worker)) return;
+      worker.barrier();
     }
 
     const WeightMatrix& output = model_.output();
-    const Activations n = normed("norm", requested, model_.norm, worker);
-    if (requested.size() > 1) worker.barrier();
+    const Activations n = normed("norm", rows, model_.norm, worker);
+    if (rows.size() > 1) worker.barrier();
     worker.begin(Operation::lm_head);
     matmul(kernels_, output, n, logits, worker);
     worker.show("lm_head", as_const(logits));
@@ -92,54 +104,48 @@ void Forward::run(std::span<const Piece> pieces, Matrix<float> logits) {
   for (const Piece& piece : pieces) piece.context->append(piece.tokens);
 }
 
-// x += W_o attention(W_q n, W_k n, W_v n), n = norm(x), for `rows`; keys and values are cached for all rows.
-void Forward::attention_block(std::size_t index, Range rows, std::atomic<bool>& cancelled, Worker& worker) {
+// attended = attention(W_q n, W_k n, W_v n), n = norm(x), for `queries`, which are the last rows. A worker computes and
+// caches keys and values of `rows`, which are its own or all; then the team attends. Afterwards each worker sees all
+// that was attended, and the same in `cancelled`.
+void Forward::cache_and_attend(std::size_t index, Range rows, Range queries, std::atomic<bool>& cancelled,
+                               Worker& worker, Worker& team) {
   const Layer& layer = model_.layers[index];
   const Attention& attention = layer.attention;
-  const Range all = batch_.all();
-  const bool single = rows.size() == 1;
-  const AttentionStep step{.kernels = kernels_,
-                           .config = model_.config,
-                           .weights = attention,
-                           .layer = index,
-                           .batch = batch_,
-                           .q = scratch_.q.rows(all),
-                           .k = scratch_.k.rows(all),
-                           .v = scratch_.v.rows(all),
-                           .cos = scratch_.cos.rows(all),
-                           .sin = scratch_.sin.rows(all),
-                           .out = scratch_.attended.rows(all),
-                           .cancelled = cancelled};
+  const Range q_rows{std::clamp(queries.begin, rows.begin, rows.end), rows.end};
+  const AttentionStep step{kernels_, model_.config, attention, index, batch_, scratch_, cancelled};
 
-  const Activations n = normed("input_layernorm", all, layer.input_layernorm, worker);
-  if (all.size() > 1) worker.barrier();
+  const Activations n = normed("input_layernorm", rows, layer.input_layernorm, worker);
+  if (rows.size() > 1) worker.barrier();
   worker.begin(Operation::qkv);
-  matmul(kernels_, attention.q_proj, n.row_range(rows), step.q.row_range(rows), worker);
-  matmul(kernels_, attention.k_proj, n, step.k, worker);
-  matmul(kernels_, attention.v_proj, n, step.v, worker);
-  worker.show("self_attn.q_proj", as_const(step.q.row_range(rows)), rows.begin);
-  worker.show("self_attn.k_proj", as_const(step.k));
-  worker.show("self_attn.v_proj", as_const(step.v));
+  const Matrix<float> q = scratch_.q.rows(q_rows), k = scratch_.k.rows(rows), v = scratch_.v.rows(rows);
+  matmul(kernels_, attention.q_proj, n.row_range({rows.size() - q.rows, rows.size()}), q, worker);
+  matmul(kernels_, attention.k_proj, n, k, worker);
+  matmul(kernels_, attention.v_proj, n, v, worker);
+  worker.show("self_attn.q_proj", as_const(q), q_rows.begin);
+  worker.show("self_attn.k_proj", as_const(k));
+  worker.show("self_attn.v_proj", as_const(v));
   worker.barrier();
-  const AttentionScratch& own = scratch_.attention[worker.index()];
-  const std::size_t tiles = batch_.tiles(rows.begin).size();
-  const bool every_worker_has_a_head = worker.count() <= tiles * model_.config.num_key_value_heads;
-  if (batch_.single_tokens() && rows.size() == all.size() && every_worker_has_a_head) {
-    rotate_and_attend(step, own, worker);
+  const std::size_t tiles = batch_.tiles(queries.begin).size();
+  const bool every_worker_has_a_head = team.count() <= tiles * model_.config.num_key_value_heads;
+  if (batch_.single_tokens() && q.rows == batch_.all().size() && every_worker_has_a_head) {
+    rotate_and_attend(step, worker);
   } else {
-    rotate_and_cache(step, rows.begin, worker);
-    worker.barrier();
-    attend(step, rows.begin, own, worker);
+    rotate_and_cache(step, rows, q_rows, worker);
+    team.barrier();
+    attend(step, queries.begin, team);
   }
-  if (rows.empty()) return;
-  worker.barrier();
-  worker.show("self_attn.o_proj.input", as_const(step.out.row_range(rows)));
+  team.barrier();
+}
+
+// x += W_o attended
+void Forward::add_attention(const Layer& layer, Range rows, Worker& worker) {
+  const Matrix<const float> attended = as_const(scratch_.attended.rows(rows));
+  worker.show("self_attn.o_proj.input", attended);
   worker.begin(Operation::o_proj);
-  const Activations attended = rounded(as_const(step.out.row_range(rows)), {0, rows.size()},
-                                       share(rows.size(), single, slots_per_token_, worker));
-  if (!single) worker.barrier();
-  const Matrix<float> product = scratch_.product.first(rows.size());
-  matmul(kernels_, attention.o_proj, attended, product, worker);
+  const Activations x = rounded(attended, {0, rows.size()}, own_rows(rows.size(), worker), first_row(rows, worker));
+  if (rows.size() > 1) worker.barrier();
+  const Matrix<float> product = scratch_.product.rows(rows);
+  matmul(kernels_, layer.attention.o_proj, x, product, worker);
   worker.show("self_attn.o_proj", as_const(product));
   add(kernels_, as_const(product), scratch_.x.rows(rows), worker);
   worker.show("post_attention_layernorm.input", as_const(scratch_.x.rows(rows)));
@@ -149,17 +155,16 @@ void Forward::attention_block(std::size_t index, Range rows, std::atomic<bool>& 
 void Forward::dense_block(const Layer& layer, const FeedForward& ffn, Range rows, Worker& worker) {
   const FeedForwardScratch& scratch = scratch_.feed_forward;
   const bool single = rows.size() == 1;
-  const Range slots{0, rows.size()};
   const Activations n = normed("post_attention_layernorm", rows, layer.post_attention_layernorm, worker);
   if (!single) worker.barrier();
-  gate_up(kernels_, model_.config.hidden_act, ffn, n, slots, scratch, worker);
+  gate_up(kernels_, model_.config.hidden_act, ffn, n, rows, scratch, worker);
   worker.barrier();
   worker.begin(Operation::down);
-  const Activations h =
-      rounded(as_const(hidden(ffn, slots, scratch)), slots, share(slots.size(), single, slots_per_token_, worker));
+  const Activations h = rounded(as_const(hidden(ffn, rows, scratch)), {0, rows.size()}, own_rows(rows.size(), worker),
+                                first_row(rows, worker));
   if (!single) worker.barrier();
-  down(kernels_, ffn, h, slots, scratch, worker);
-  add(kernels_, as_const(scratch.out.rows(slots)), scratch_.x.rows(rows), worker);
+  down(kernels_, ffn, h, rows, scratch, worker);
+  add(kernels_, as_const(scratch.out.rows(rows)), scratch_.x.rows(rows), worker);
 }
 
 // x += sum over the experts of each token of weight * expert(n), n = norm(x). The rows of n are gathered by expert, so
@@ -167,72 +172,67 @@ void Forward::dense_block(const Layer& layer, const FeedForward& ffn, Range rows
 void Forward::expert_block(const Layer& layer, const MixtureOfExperts& moe, Range rows, Worker& worker) {
   FeedForwardScratch& scratch = scratch_.feed_forward;
   const bool single = rows.size() == 1;
-  const Range slots{0, rows.size() * slots_per_token_};
-  const Share share_of_all = share(slots.size(), single, slots_per_token_, worker);
-  Routing& routing = scratch.routing[single ? worker.index() : 0];
+  const Range slots{rows.begin * slots_per_token_, rows.end * slots_per_token_};
+  const Range own = single ? Range{0, slots.size()} : worker.share(slots.size());
+  const std::size_t first = first_row(rows, worker);
+  const bool routes_alone = single || worker.count() == 1;
+  Routing& routing = scratch.routing[routes_alone ? worker.index() : 0];  // of slots from 0 on
+  const auto in_scratch = [&](Range of_e) { return Range{slots.begin + of_e.begin, slots.begin + of_e.end}; };
 
   Activations n = normed("post_attention_layernorm", rows, layer.post_attention_layernorm, worker, single);
-  const std::size_t first = share(rows.size(), single, 1, worker).first_row;
   const Matrix<float> scores = scratch.router_scores.rows({first, first + rows.size()}, moe.routed_experts);
   route(kernels_, moe, n.exact, scores, routing, worker);
   if (!single) worker.barrier();
-  if (single || worker.index() == 0) assign_slots(moe, rows.size(), routing);
+  if (routes_alone || worker.index() == 0) assign_slots(moe, rows.size(), routing);
   if (!single) {
     worker.barrier();
     gather(routing, n.exact, scratch.gathered.rows(slots), worker);
-    n = rounded(as_const(scratch.gathered.rows(slots)), slots, share_of_all);
+    n = rounded(as_const(scratch.gathered.rows(slots)), {0, slots.size()}, own, first);
     worker.barrier();
   }
   for (std::size_t e = 0; e < moe.experts.size(); ++e) {
     const Range of_e = routing.slots_of(e);
     if (of_e.empty()) continue;
     const Activations x = single ? n : n.row_range(of_e);
-    gate_up(kernels_, model_.config.hidden_act, moe.experts[e], x, of_e, scratch, worker);
+    gate_up(kernels_, model_.config.hidden_act, moe.experts[e], x, in_scratch(of_e), scratch, worker);
   }
   worker.barrier();
   worker.begin(Operation::down);
-  const auto hidden_of = [&](std::size_t e, Range own) {
-    const FeedForward& expert = moe.experts[e];
+  const auto hidden_of = [&](std::size_t e, Range rounds) {
     const Range of_e = routing.slots_of(e);
-    return rounded(as_const(hidden(expert, of_e, scratch)), of_e, {own, share_of_all.first_row});
+    return rounded(as_const(hidden(moe.experts[e], in_scratch(of_e), scratch)), of_e, rounds, first);
   };
-  for (std::size_t e = 0; e < moe.experts.size(); ++e) hidden_of(e, share_of_all.own);
+  for (std::size_t e = 0; e < moe.experts.size(); ++e) hidden_of(e, own);
   if (!single) worker.barrier();
-  const Range none;
   for (std::size_t e = 0; e < moe.experts.size(); ++e) {
     const Range of_e = routing.slots_of(e);
-    if (!of_e.empty()) down(kernels_, moe.experts[e], hidden_of(e, none), of_e, scratch, worker);
+    if (!of_e.empty()) down(kernels_, moe.experts[e], hidden_of(e, {}), in_scratch(of_e), scratch, worker);
   }
   add_experts(kernels_, routing, as_const(scratch.out.rows(slots)), scratch_.x.rows(rows), worker);
-}
-
-Forward::Share Forward::share(std::size_t rows, bool single, std::size_t rows_per_token, const Worker& worker) const {
-  if (single) return {{0, rows}, (max_tokens_ + worker.index()) * rows_per_token};
-  return {worker.share(rows), 0};
 }
 
 // Computes norm(x) of these rows. The result may be read once every worker has done its share.
 Activations Forward::normed(const char* point, Range rows, const std::vector<float>& weight, Worker& worker,
                             bool round) {
-  const bool single = rows.size() == 1;
-  const std::size_t first = share(rows.size(), single, 1, worker).first_row;
+  const std::size_t first = first_row(rows, worker);
   const Matrix<float> n = scratch_.normed.rows({first, first + rows.size()});
   rms_norm(kernels_, as_const(scratch_.x.rows(rows)), weight, model_.config.rms_norm_eps, n, worker);
   worker.show(point, as_const(n));
-  if (!round) return {as_const(n)};
-  return rounded(as_const(n), {0, rows.size()}, share(rows.size(), single, slots_per_token_, worker));
+  return round ? rounded(as_const(n), {0, rows.size()}, own_rows(rows.size(), worker), first)
+               : Activations{as_const(n)};
 }
 
 // Returns x, the rows of these slots, rounded as the model's matrices require. The result may be read once every worker
 // has done its share.
-Activations Forward::rounded(Matrix<const float> x, Range slots, const Share& share) const {
+Activations Forward::rounded(Matrix<const float> x, Range slots, Range own, std::size_t first_row) const {
   const Rounding* const rounding = model_.rounding;
   if (!rounding) return {x};
+  const std::size_t first = first_row * slots_per_token_;
   const Matrix<std::byte> to =
-      scratch_.rounded.rows({share.first_row + slots.begin, share.first_row + slots.end}, rounding->row_bytes(x.cols));
+      scratch_.rounded.rows({first + slots.begin, first + slots.end}, rounding->row_bytes(x.cols));
   for (std::size_t i = 0; i < slots.size(); ++i) {
     const std::size_t slot = slots.begin + i;
-    if (slot >= share.own.begin && slot < share.own.end) rounding->round(kernels_, x.row(i), x.cols, to.row(i));
+    if (slot >= own.begin && slot < own.end) rounding->round(kernels_, x.row(i), x.cols, to.row(i));
   }
   return {x, as_const(to)};
 }

@@ -36,7 +36,7 @@ class Forward {
 
   // Runs the tokens of all pieces and appends them to their contexts. Writes the requested logits in the order of the
   // pieces: [sum of logit_rows, vocab_size]. Throws Error as check_tokens() does, before anything has changed, and
-  // Cancelled, twice in a layer, before the contexts have changed.
+  // Cancelled, in any layer, before the contexts have changed.
   void run(std::span<const Piece> pieces, Matrix<float> logits);
 
   // Runs a batch of one piece, with logits.rows as its logit_rows.
@@ -62,21 +62,19 @@ class Forward {
   const Model& model() const { return model_; }
 
  private:
-  // The rows that one worker computes of those that every worker reads next, and the first row of their buffer. If
-  // there are several tokens, a worker computes its share of their rows, from row 0 on. Each worker computes the rows
-  // of a single token for itself, in separate rows after those of max_tokens.
-  struct Share {
-    Range own;
-    std::size_t first_row;
-  };
-  Share share(std::size_t rows, bool single, std::size_t rows_per_token, const Worker& worker) const;
-
-  void attention_block(std::size_t index, Range rows, std::atomic<bool>& cancelled, Worker& worker);
+  // Returns the first row of the memory for what workers compute of these rows and read next. Each worker computes a
+  // single row for itself, after those of max_tokens.
+  std::size_t first_row(Range rows, const Worker& worker) const {
+    return rows.size() == 1 ? max_tokens_ + worker.index() : rows.begin;
+  }
+  void cache_and_attend(std::size_t index, Range rows, Range queries, std::atomic<bool>& cancelled, Worker& worker,
+                        Worker& team);
+  void add_attention(const Layer& layer, Range rows, Worker& worker);
   void dense_block(const Layer& layer, const FeedForward& ffn, Range rows, Worker& worker);
   void expert_block(const Layer& layer, const MixtureOfExperts& moe, Range rows, Worker& worker);
   Activations normed(const char* point, Range rows, const std::vector<float>& weight, Worker& worker,
                      bool round = true);
-  Activations rounded(Matrix<const float> x, Range slots, const Share& share) const;
+  Activations rounded(Matrix<const float> x, Range slots, Range own, std::size_t first_row) const;
 
   const Model& model_;
   const kernels::Table& kernels_;

@@ -194,7 +194,6 @@ Barrier::Barrier(std::size_t count)
       processors_(std::make_unique<std::atomic<int>[]>(count)) {}
 
 void Barrier::wait(std::size_t index) noexcept {
-  if (count_ == 1) return;
   const std::uint32_t round = round_.load(std::memory_order_acquire);
   const int processor = sched_getcpu() + 1;                             // 0: unknown
   if (processors_[index] != processor) processors_[index] = processor;  // seldom, as the other threads read it

@@ -95,19 +95,27 @@ class Worker {
  public:
   // `profile` may be null.
   Worker(std::size_t index, std::size_t count, Barrier& barrier, ThreadProfile* profile)
-      : index_(index), count_(count), barrier_(barrier), profile_(profile) {
+      : index_(index), count_(count), barrier_(&barrier), profile_(profile) {
     if (profile_) profile_->start();
   }
 
-  std::size_t index() const { return index_; }
+  // Returns the same thread as the only one of a team, for what it does without the others.
+  Worker alone() const {
+    Worker worker = *this;
+    worker.count_ = 1;
+    return worker;
+  }
+
+  std::size_t index() const { return index_; }  // also if it is alone: that of its memory
   std::size_t count() const { return count_; }
-  Range share(std::size_t n) const { return share_of(n, index_, count_); }
+  Range share(std::size_t n) const { return count_ == 1 ? Range{0, n} : share_of(n, index_, count_); }
 
   // Returns when every worker of the team has called it. All that they wrote before is then visible to every worker.
   void barrier() noexcept {
-    if (!profile_) return barrier_.wait(index_);
+    if (count_ == 1) return;
+    if (!profile_) return barrier_->wait(index_);
     const Operation interrupted = profile_->enter(Operation::barrier_wait);
-    barrier_.wait(index_);
+    barrier_->wait(index_);
     profile_->enter(interrupted);
   }
 
@@ -123,9 +131,8 @@ class Worker {
   }
 
  private:
-  std::size_t index_;
-  std::size_t count_;
-  Barrier& barrier_;
+  std::size_t index_, count_;
+  Barrier* barrier_;
   ThreadProfile* profile_;
   Observer* observer_ = nullptr;
 };

@@ -58,8 +58,8 @@ Attention without_norms() {
 std::vector<float> attended(const TestAttention& test, KvType type, std::size_t workers,
                             const kernels::Table& table = kernels::choose(), std::size_t forgotten = 0) {
   const Config& config = test.config;
-  const std::size_t head_dim = config.head_dim, q_cols = config.num_attention_heads * head_dim;
-  const std::size_t kv_cols = config.num_key_value_heads * head_dim, positions = test.before + test.tokens;
+  const std::size_t head_dim = config.head_dim, kv_cols = config.num_key_value_heads * head_dim,
+                    positions = test.before + test.tokens;
   Context context(config, positions + forgotten, type);
   const std::vector<float> unseen(head_dim, NAN);
   for (std::size_t kv_head = 0; kv_head < config.num_key_value_heads; ++kv_head) {
@@ -77,32 +77,28 @@ std::vector<float> attended(const TestAttention& test, KvType type, std::size_t 
   Batch batch(test.tokens, attention_tile_rows(config) / (config.num_attention_heads / config.num_key_value_heads));
   batch.assign(std::span(&piece, 1));
   const std::size_t first_query = batch.requested().begin;
-  std::vector<float> q(first_query * q_cols), out(test.tokens * q_cols, NAN);
-  q.insert(q.end(), test.q.begin(), test.q.end());
   const Attention no_norms = without_norms();
+  const Model model{.config = config,
+                    .rope = {},
+                    .embed_tokens = no_norms.q_proj,
+                    .layers = {},
+                    .norm = {},
+                    .lm_head = {},
+                    .type_fallbacks = {}};
+  const Scratch scratch(model, test.tokens, positions, workers);
+  std::copy(test.q.begin(), test.q.end(), scratch.q.row(first_query));
+  std::fill(scratch.attended.row(0), scratch.attended.row(test.tokens), NAN);
+  const kernels::ActivationBlock stale{NAN, NAN, 0, 0, {}};
+  const std::size_t rows = attention_tile_rows(config);
+  for (const AttentionScratch& own : scratch.attention) {
+    std::fill(own.scores.row(0), own.scores.row(rows), NAN);
+    std::fill(own.q_blocks.row(0), own.q_blocks.row(rows), stale);
+    std::fill(own.score_blocks.row(0), own.score_blocks.row(rows), stale);
+  }
   std::atomic<bool> cancelled = false;
-  const AttentionStep step{.kernels = table,
-                           .config = config,
-                           .weights = no_norms,
-                           .layer = 0,
-                           .batch = batch,
-                           .q = {q.data(), test.tokens, q_cols},
-                           .k = {nullptr, test.tokens, kv_cols},
-                           .v = {},
-                           .cos = {},
-                           .sin = {},
-                           .out = {out.data(), test.tokens, q_cols},
-                           .cancelled = cancelled};
-  run_team(workers, [&](Worker& worker) {
-    const AttentionScratch scratch(config, positions);
-    const kernels::ActivationBlock stale{NAN, NAN, 0, 0, {}};
-    const std::size_t rows = attention_tile_rows(config);
-    std::fill(scratch.scores.row(0), scratch.scores.row(rows), NAN);
-    std::fill(scratch.q_blocks.row(0), scratch.q_blocks.row(rows), stale);
-    std::fill(scratch.score_blocks.row(0), scratch.score_blocks.row(rows), stale);
-    attend(step, first_query, scratch, worker);
-  });
-  return {out.begin() + static_cast<std::ptrdiff_t>(first_query * q_cols), out.end()};
+  const AttentionStep step{table, config, no_norms, 0, batch, scratch, cancelled};
+  run_team(workers, [&](Worker& worker) { attend(step, first_query, worker); });
+  return {scratch.attended.row(first_query), scratch.attended.row(test.tokens)};
 }
 
 // One head of one query against the definition.

@@ -17,11 +17,16 @@
 namespace minimind {
 namespace {
 
-constexpr std::size_t longest = 24;  // tokens of a text
 constexpr std::size_t texts = 5;
-constexpr std::size_t max_tokens = 40;  // of a batch
 
-std::vector<TextAlone> random_texts(const Model& model, Forward& forward, KvType kv_type, std::mt19937& random) {
+// Of a batch of texts of up to `longest` tokens.
+std::size_t max_tokens(std::size_t longest) {
+  return longest * texts / 3;
+}
+
+std::vector<TextAlone> random_texts(const Model& model, const kernels::Table& table, std::size_t longest,
+                                    KvType kv_type, std::mt19937& random) {
+  Forward forward(model, table, 1, longest, longest);
   const std::size_t vocab = model.config.vocab_size;
   std::vector<TextAlone> all;
   for (std::size_t i = 0; i < texts; ++i) {
@@ -36,10 +41,10 @@ std::vector<TextAlone> random_texts(const Model& model, Forward& forward, KvType
 }
 
 // Moves random texts: forward by a random number of tokens, most often one, or back to an earlier position.
-std::vector<Piece> random_pieces(std::vector<TextAlone>& all, std::mt19937& random) {
+std::vector<Piece> random_pieces(std::vector<TextAlone>& all, std::size_t longest, std::mt19937& random) {
   std::vector<Piece> pieces;
   std::shuffle(all.begin(), all.end(), random);
-  std::size_t room = max_tokens;
+  std::size_t room = max_tokens(longest);
   const bool decode = random() % 2 == 0;
   for (TextAlone& text : all) {
     if (random() % 4 == 0 || room == 0) continue;
@@ -55,13 +60,13 @@ std::vector<Piece> random_pieces(std::vector<TextAlone>& all, std::mt19937& rand
 }
 
 void expect_logits_of_single_texts(const Model& model, const kernels::Table& table, std::size_t threads, KvType kv_type,
-                                   std::uint32_t seed) {
+                                   std::uint32_t seed, std::size_t longest = 24) {
   std::mt19937 random(seed);
   const std::size_t vocab = model.config.vocab_size;
-  Forward forward(model, table, threads, max_tokens, longest);
-  std::vector<TextAlone> all = random_texts(model, forward, kv_type, random);
+  Forward forward(model, table, threads, max_tokens(longest), longest);
+  std::vector<TextAlone> all = random_texts(model, table, longest, kv_type, random);
   for (unsigned step = 0; step < cases(12); ++step) {
-    const std::vector<Piece> pieces = random_pieces(all, random);
+    const std::vector<Piece> pieces = random_pieces(all, longest, random);
     if (pieces.empty()) continue;
     const std::vector<float> expected = logits_alone(all, pieces, vocab);
     std::vector<float> logits(expected.size());
@@ -83,6 +88,20 @@ TEST_P(RaggedBatch, HasTheBitsOfEachTextAlone) {
     for (const std::size_t threads : {1u, 2u, 5u}) {
       for (const KvType kv_type : {KvType::f32, KvType::f16, KvType::q8_0}) {
         expect_logits_of_single_texts(model, *table, threads, kv_type, ++seed);
+      }
+    }
+  }
+}
+
+// Of so many tokens, each worker computes its own alone.
+TEST_P(RaggedBatch, HasTheBitsOfEachTextAloneInLargeBatches) {
+  const GoldenCase golden = load_golden(GetParam());
+  std::uint32_t seed = 300;
+  for (const WeightType type : std::initializer_list<WeightType>{std::nullopt, DType::q8_0, DType::q8_r}) {
+    const Model model = load_golden_model(golden, type);
+    for (const std::size_t threads : {2u, 3u}) {
+      for (const KvType kv_type : {KvType::f32, KvType::q8_0}) {
+        expect_logits_of_single_texts(model, kernels::choose(), threads, kv_type, ++seed, 240);
       }
     }
   }
