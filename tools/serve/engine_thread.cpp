@@ -254,12 +254,12 @@ void EngineThread::drain() {
 }
 
 void EngineThread::refuse_replacements() {
-  std::deque<Replacement> replacements;
+  std::deque<Task> replacements;
   {
     const std::lock_guard lock(mutex_);
     replacements.swap(replacements_);
   }
-  for (const Replacement& replacement : replacements) replacement.done(shutting_down());
+  for (Task& replacement : replacements) replacement.end(shutting_down());
 }
 
 bool EngineThread::is_idle() const {
@@ -277,16 +277,29 @@ void EngineThread::hurry() {
   hurries_until_ = Clock::now() + hurry_time;
 }
 
-void EngineThread::run_between_steps(Action action, Done done) {
-  std::unique_lock lock(mutex_);
-  if (stopping_) {
-    lock.unlock();
-    return done(shutting_down());
+// If the memory is full, this caller gets no answer, and others do.
+void EngineThread::Task::end(const std::exception_ptr& error) noexcept {
+  try {
+    done(error);
+  } catch (...) {
   }
-  if (!has_work()) progress_ = Clock::now();
-  actions_.emplace_back(std::move(action), std::move(done));
-  lock.unlock();
-  wake_.notify_one();
+}
+
+void EngineThread::post(Task task, std::deque<Task>& to, const bool& refuses) {
+  {
+    const std::lock_guard lock(mutex_);
+    if (!refuses) {
+      if (!has_work()) progress_ = Clock::now();
+      to.push_back(std::move(task));
+      wake_.notify_one();
+      return;
+    }
+  }
+  task.end(shutting_down());
+}
+
+void EngineThread::run_between_steps(Action action, Done done) {
+  post({std::move(action), std::move(done)}, actions_, stopping_);
 }
 
 void EngineThread::run_between_steps(Action action) {
@@ -297,15 +310,7 @@ void EngineThread::run_between_steps(Action action) {
 }
 
 void EngineThread::replace_weights(std::function<void()> replace, Done done) {
-  std::unique_lock lock(mutex_);
-  if (draining_) {
-    lock.unlock();
-    return done(shutting_down());
-  }
-  if (!has_work()) progress_ = Clock::now();
-  replacements_.push_back({std::move(replace), std::move(done)});
-  lock.unlock();
-  wake_.notify_one();
+  post({[replace = std::move(replace)](ContextPool&) { replace(); }, std::move(done)}, replacements_, draining_);
 }
 
 bool EngineThread::waits_to_replace() const {
@@ -425,7 +430,7 @@ void EngineThread::note_load() {
 void EngineThread::run_actions(const std::exception_ptr& error) {
   std::unique_lock lock(mutex_);
   for (std::size_t left = actions_.size(); left > 0; --left) {
-    const Action& action = actions_.front().first;  // only this thread removes it
+    const Action& action = actions_.front().action;  // only this thread removes it
     lock.unlock();
     std::exception_ptr problem = error;
     try {
@@ -434,21 +439,19 @@ void EngineThread::run_actions(const std::exception_ptr& error) {
       problem = std::current_exception();
     }
     lock.lock();
-    Done done = std::move(actions_.front().second);
-    actions_.pop_front();
-    lock.unlock();
-    try {
-      done(problem);
-    } catch (...) {  // the memory may be full: this answer fails, and no other
-    }
-    done = nullptr;  // what it holds ends without the lock
+    {
+      Task task = std::move(actions_.front());
+      actions_.pop_front();
+      lock.unlock();
+      task.end(problem);
+    }  // what it holds ends without the lock
     lock.lock();
   }
 }
 
 // Replaces the weights, unless texts run with older ones than the current ones.
 void EngineThread::replace_next() {
-  Replacement next;
+  Task next;
   {
     const std::lock_guard lock(mutex_);
     if (replacements_.empty() || old_queue_) return;
@@ -457,7 +460,7 @@ void EngineThread::replace_next() {
   }
   std::exception_ptr error;
   try {
-    next.replace();
+    next.action(queue_->pool());
     auto with_new_weights = new_queue();
     with_new_weights->take_waiting(*queue_);
     old_queue_ = std::exchange(queue_, std::move(with_new_weights));
@@ -465,7 +468,7 @@ void EngineThread::replace_next() {
   } catch (...) {
     error = std::current_exception();
   }
-  next.done(error);
+  next.end(error);
 }
 
 }  // namespace minimind

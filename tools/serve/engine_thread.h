@@ -147,6 +147,13 @@ class EngineThread {
   void run_actions(const std::exception_ptr& error);
   void replace_next();
   void refuse_replacements();
+  // What the engine's thread does between two steps, and what it calls then.
+  struct Task {
+    Action action;
+    Done done;
+    void end(const std::exception_ptr& error) noexcept;
+  };
+  void post(Task task, std::deque<Task>& to, const bool& refuses);
   std::unique_ptr<TextQueue> new_queue() const;
   // With mutex_ locked:
   bool has_work() const { return texts_ > 0 || !actions_.empty() || !replacements_.empty(); }
@@ -169,12 +176,7 @@ class EngineThread {
   mutable std::mutex mutex_;  // guards all below
   std::condition_variable wake_, idle_;
   std::vector<std::vector<TextJob>> submitted_;  // by requests
-  struct Replacement {
-    std::function<void()> replace;
-    Done done;
-  };
-  std::deque<Replacement> replacements_;
-  std::deque<std::pair<Action, Done>> actions_;
+  std::deque<Task> actions_, replacements_;
   std::size_t texts_ = 0, requests_ = 0, bytes_ = 0;  // submitted and not ended
   bool draining_ = false, stopping_ = false;
   Clock::time_point hurries_until_{};

@@ -15,6 +15,7 @@
 #include <limits>
 #include <memory>
 #include <mutex>
+#include <new>
 #include <optional>
 #include <string>
 #include <string_view>
@@ -571,6 +572,20 @@ TEST_F(EngineThreadTest, AReplacementThatFailsLeavesTheWeightsAndSaysWhy) {
   ASSERT_EQ(ends.size(), 2u);
   EXPECT_EQ(ends[0].error, "failed");
   EXPECT_EQ(ends[1].generated.tokens.size(), 3u);
+}
+
+// As when the memory is too full for an answer.
+TEST_F(EngineThreadTest, AnAnswerToAReplacementThatFailsEndsNoOthers) {
+  EngineThread& engine = start({.parallel = 1, .kv_memory = bytes_of(1000), .queue = 4});
+  const auto fail = [](const std::exception_ptr&) { throw std::bad_alloc(); };
+  engine.replace_weights([] {}, fail);
+  engine.run_between_steps([](ContextPool&) {}, fail);
+  engine.submit(one(job(1, 3)));
+  const auto ends = events_.wait(1);
+  ASSERT_EQ(ends.size(), 1u);
+  EXPECT_EQ(ends[0].generated.tokens.size(), 3u);
+  engine.drain();
+  engine.replace_weights([] {}, fail);
 }
 
 TEST_F(EngineThreadTest, RejectsTextsAfterDrainAndEndsTheOthers) {
