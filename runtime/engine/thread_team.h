@@ -112,10 +112,10 @@ class Worker {
 
   // Returns when every worker of the team has called it. All that they wrote before is then visible to every worker.
   void barrier() noexcept {
-    if (count_ == 1) return;
-    if (!profile_) return barrier_->wait(index_);
+    const auto wait = [this] { count_ > 1 ? barrier_->wait(index_) : void(); };
+    if (!profile_) return wait();
     const Operation interrupted = profile_->enter(Operation::barrier_wait);
-    barrier_->wait(index_);
+    wait();
     profile_->enter(interrupted);
   }
 

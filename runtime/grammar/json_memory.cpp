@@ -2,11 +2,13 @@
 
 #include <fmt/core.h>
 
+#include <algorithm>
 #include <cmath>
 #include <nlohmann/json.hpp>
 
 #include "runtime/grammar/work.h"
 #include "weights/base/error.h"
+#include "weights/base/text.h"
 #include "weights/io/json_fields.h"
 #include "weights/io/sha256.h"
 
@@ -25,6 +27,17 @@ void normalize_numbers(nlohmann::json& value) {
   if (!value.is_number_float()) return;
   const double number = value.get<double>();
   if (std::abs(number) < exact_integers && number == std::floor(number)) value = static_cast<std::int64_t>(number);
+}
+
+// Returns a JSON text, which may end within a value, without the whitespace between its parts.
+std::string without_space(std::string_view text) {
+  std::string result;
+  JsonPlace place = JsonPlace::between;
+  for (const char byte : text) {
+    if (!is_space(place, byte)) result += byte;
+    place = after(place, byte);
+  }
+  return result;
 }
 
 // Returns a text that equal values share; of what is not JSON, the text itself.
@@ -72,7 +85,7 @@ bool JsonMemory::has(std::uint32_t last, std::uint32_t wanted) const {
   return last == wanted;
 }
 
-JsonMemory::Scope JsonMemory::add(Scope scope, std::string text) {
+JsonMemory::Scope JsonMemory::add(Scope scope, std::string text, std::size_t end) {
   Level level = scopes_[scope];
   const auto known = by_text_.find({level.opened, text});
   const std::uint32_t alike = known == by_text_.end() ? 0 : known->second;
@@ -84,7 +97,8 @@ JsonMemory::Scope JsonMemory::add(Scope scope, std::string text) {
   // Two links of one length before it become one, as the digits of a skew-binary number do.
   const bool joins = before.place - far.place == far.place - entries_[far.far_before].place;
   const std::uint32_t far_before = joins ? far.far_before : level.last;
-  entries_.push_back({std::move(text), level.last, far_before, before.place + 1, alike, level.opened});
+  entries_.push_back(
+      {std::move(text), level.last, far_before, before.place + 1, alike, level.opened, level.begin, end});
   level.last = static_cast<std::uint32_t>(entries_.size() - 1);
   by_text_[key_of(entries_.back())] = level.last;
   scopes_.push_back(level);
@@ -110,7 +124,24 @@ JsonMemory::Scope JsonMemory::add_item(Scope scope, std::string_view text) {
   std::string item = canonical(written);
   // An item within items is a part of the texts of them all.
   if (item.size() > longest_kept) item = sha256_of(item);  // which is not JSON
-  return add(scope, std::move(item));
+  return add(scope, std::move(item), text.size());
+}
+
+std::vector<std::string> JsonMemory::repetitions(Scope scope, std::string_view text, std::size_t most_bytes) const {
+  std::vector<std::string> found;
+  const Level& level = scopes_[scope];
+  if (!has_items(scope) || text.size() - level.begin > most_bytes) return found;
+  const std::string begun = without_space(text.substr(level.begin));
+  for (std::uint32_t at = level.last; at != 0; at = entries_[at].before) {
+    const Entry& entry = entries_[at];
+    if (entry.end - entry.begin > most_bytes) break;
+    most_bytes -= entry.end - entry.begin;
+    const std::string item = without_space(text.substr(entry.begin, entry.end - entry.begin));
+    if (item.starts_with(begun)) found.push_back(item.substr(begun.size()));
+  }
+  std::ranges::sort(found);
+  found.erase(std::ranges::unique(found).begin(), found.end());
+  return found;
 }
 
 }  // namespace minimind

@@ -11,6 +11,17 @@
 
 namespace minimind {
 
+// Where in a JSON text a byte is: between its parts, in a string, or after a backslash there.
+enum class JsonPlace : std::uint8_t { between, string, escape };
+constexpr JsonPlace after(JsonPlace place, char byte) {
+  if (place == JsonPlace::escape) return JsonPlace::string;
+  if (byte == '"') return place == JsonPlace::string ? JsonPlace::between : JsonPlace::string;
+  return place == JsonPlace::string && byte == '\\' ? JsonPlace::escape : place;
+}
+constexpr bool is_space(JsonPlace place, char byte) {
+  return place == JsonPlace::between && (byte == ' ' || byte == '\t' || byte == '\n' || byte == '\r');
+}
+
 // What a JSON text has so far of names and items that must not be repeated: those of the object or array that is open,
 // and of all around it. Scopes are never changed, so that several continuations of a text can share them.
 class JsonMemory {
@@ -35,6 +46,12 @@ class JsonMemory {
   Scope open(Scope outer, std::size_t at);
   Scope outer(Scope scope) const { return scopes_[scope].outer; }
 
+  // Where the name or item of a scope started, and whether it is an item of an array that has others.
+  std::size_t begin_of(Scope scope) const { return scopes_[scope].begin; }
+  bool has_items(Scope scope) const { return entries_[scopes_[scope].last].end != 0; }
+  // Whether both are in the same object or array.
+  bool same(Scope a, Scope b) const { return scopes_[a].opened == scopes_[b].opened; }
+
   // A name or an item starts at this byte.
   Scope begin(Scope scope, std::size_t at);
 
@@ -43,6 +60,14 @@ class JsonMemory {
   // those within others counted again, have over most_compared bytes.
   Scope add_name(Scope scope, std::string_view text);
   Scope add_item(Scope scope, std::string_view text);
+
+  // Returns what may follow in `text` so that the item that started last becomes one that its array has, as that was
+  // written but for whitespace between its parts: sorted, each once, of the last items of `most_bytes` together.
+  std::vector<std::string> repetitions(Scope scope, std::string_view text, std::size_t most_bytes) const;
+
+  // Of the bytes that add_item() has compared, since clear().
+  std::size_t compared() const { return compared_; }
+  void set_compared(std::size_t bytes) { compared_ = bytes; }
 
  private:
   struct Level {
@@ -59,12 +84,13 @@ class JsonMemory {
     std::uint32_t place = 0;  // how many are before it
     std::uint32_t alike = 0;  // an earlier one of this text in another continuation of the same object or array
     Scope opened = 0;
+    std::size_t begin = 0, end = 0;  // of an item, in the text
   };
   using Key = std::pair<Scope, std::string_view>;
 
   static Key key_of(const Entry& entry) { return {entry.opened, entry.text}; }
   bool has(std::uint32_t last, std::uint32_t wanted) const;
-  Scope add(Scope scope, std::string text);
+  Scope add(Scope scope, std::string text, std::size_t end = 0);
 
   std::size_t compared_ = 0;  // bytes of items, since clear()
   std::vector<Level> scopes_ = std::vector<Level>(1);

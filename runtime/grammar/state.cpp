@@ -6,6 +6,7 @@
 #include <bit>
 #include <functional>
 #include <iterator>
+#include <optional>
 
 #include "runtime/grammar/work.h"
 #include "weights/base/error.h"
@@ -33,6 +34,13 @@ constexpr std::size_t max_mask_bytes = std::size_t{16} << 20;
 
 // Bytes to the end of a text that are looked at, and the work on them in one step.
 constexpr std::size_t longest_way = 4096, most_work_to_end = 50'000, work_of_a_byte = 150;
+
+// Bytes of an item that are tried after a token, those of earlier items that are looked at, and the work in one step,
+// of which each end of an item is so much.
+constexpr std::size_t longest_ahead = 256, most_repetitions = 32'768, most_work_ahead = 100'000, work_of_an_item = 100;
+
+// Of an event in a Move: the item that ends there must differ from those before it.
+constexpr unsigned distinct_bit = 8;
 
 constexpr std::size_t most_cut_bytes = 3;  // that complete the start of a character
 
@@ -345,7 +353,7 @@ GrammarState::Position GrammarState::after_event(Position from, std::uint8_t byt
   const std::size_t end = at + 1;
   const unsigned code = move >> event_shift;
   const auto event = static_cast<JsonEvent>(code & 7);
-  const bool distinct = (code & 8) != 0;
+  const bool distinct = (code & distinct_bit) != 0;
   const std::string_view text = text_;
   switch (event) {
     case JsonEvent::none:
@@ -492,7 +500,13 @@ void GrammarState::mark_allowed(const TokenTrie& trie, std::span<std::uint64_t> 
   begin_step();
   most_work_ = std::max(max_step_work, work_of_a_token * 64 * allowed.size());
   const std::size_t known = mark_known(trie, allowed, most_to_end);
-  if (known == trie.parts().size()) return;
+  if (known < trie.parts().size()) mark_others(trie, known, allowed, most_to_end);
+  if (rules_) drop_repetitions(trie, allowed);
+}
+
+// Marks the tokens of the parts of the trie from `known` on.
+void GrammarState::mark_others(const TokenTrie& trie, std::size_t known, std::span<std::uint64_t> allowed,
+                               std::uint64_t most_to_end) {
   const std::size_t before = text_.size();
   const JsonMemory::Mark mark = memory_.mark();
   if (rules_) text_.resize(before + trie.longest());
@@ -508,6 +522,165 @@ void GrammarState::mark_allowed(const TokenTrie& trie, std::span<std::uint64_t> 
   mark_parts(trie, known, allowed, !first_visit && known == 0);
   text_.resize(before);
   memory_.forget(mark);
+}
+
+// Of an array of distinct items, one that was begun like an earlier one may have no other end: after the last digit of
+// a number or the closing quote of a string that the array has already, or after the comma behind the last value that
+// there is. In a string, only tokens along earlier items can lead there, and those that close it.
+void GrammarState::drop_repetitions(const TokenTrie& trie, std::span<std::uint64_t> allowed) {
+  JsonMemory::Scope array = scope_;
+  while (array != 0 && !memory_.has_items(array)) array = memory_.outer(array);
+  if (array == 0) return;
+  const std::size_t before = text_.size(), compared = memory_.compared();
+  const JsonMemory::Mark mark = memory_.mark();
+  work_ahead_ = most_work_ahead;
+  path_.resize(trie.longest() + 1);
+  path_[0] = {current_, scope_};
+  text_end_ = before;
+  text_.resize(before + trie.longest() + longest_ahead);
+  const JsonPlace place = place_at(before, array);
+  for (JsonMemory::Scope of = array; of != 0 && place != JsonPlace::between; of = memory_.outer(of)) {
+    std::string_view last;
+    const std::string_view so_far = std::string_view(text_).substr(0, before);
+    const std::vector<std::string> rests = memory_.repetitions(of, so_far, most_repetitions);
+    for (const std::string_view rest : rests) {
+      const auto known = static_cast<std::size_t>(std::ranges::mismatch(last, rest).in1 - last.begin());
+      drop_repetition(trie, rest, known, of, allowed);
+      last = rest;
+    }
+  }
+  const ByteSet starts = taken_bytes_[current_];
+  drop_dead_ends(trie, place == JsonPlace::between ? starts : starts & ByteSet().set('"'), allowed);
+  text_.resize(before);
+  memory_.forget(mark);
+  memory_.set_compared(compared);
+}
+
+// Looks at the tokens along `rest`, of which path_ has the positions up to `known` and tokens were looked at.
+void GrammarState::drop_repetition(const TokenTrie& trie, std::string_view rest, std::size_t known,
+                                   JsonMemory::Scope array, std::span<std::uint64_t> allowed) {
+  std::size_t followed = std::min(known, trie.longest());
+  std::vector<std::optional<bool>> may_follow(trie.longest() + 1);
+  const auto is_dead_end = [&](std::size_t depth) {
+    for (; followed < depth; ++followed) {
+      work_ = 0;
+      path_[followed + 1] =
+          path_[followed].state == dead
+              ? path_[followed]
+              : step(path_[followed], static_cast<std::uint8_t>(rest[followed]), text_end_ + followed);
+    }
+    if (!may_follow[depth]) {
+      may_follow[depth] = path_[depth].state == dead || may_differ(path_[depth], text_end_ + depth, array);
+    }
+    return !*may_follow[depth];
+  };
+  for (const TokenTrie::Part& part : trie.parts()) {
+    if (rest.empty()) break;
+    const auto first = static_cast<std::uint8_t>(rest.front());
+    std::uint32_t end = part.first[first + std::size_t{1}];
+    for (std::uint32_t i = part.first[first]; i < end;) {
+      const TokenTrie::Node& node = part.nodes[i];
+      if (node.depth > rest.size()) break;
+      if (node.byte != static_cast<std::uint8_t>(rest[node.depth - 1])) {
+        i = node.after;
+        continue;
+      }
+      end = node.after;
+      ++i;
+      for (std::uint32_t k = 0; k < node.token_count && node.depth > known; ++k) {
+        const std::int32_t token = part.tokens[node.first_token + k];
+        if (has_token(allowed.data(), token) && is_dead_end(node.depth)) remove_token(allowed.data(), token);
+      }
+    }
+  }
+}
+
+// Looks at the tokens that start with one of the bytes.
+void GrammarState::drop_dead_ends(const TokenTrie& trie, const ByteSet& starts, std::span<std::uint64_t> allowed) {
+  const auto is_dead_end = [&](Position at, std::size_t depth) {
+    for (JsonMemory::Scope array = at.scope; array != 0; array = memory_.outer(array)) {
+      if (memory_.has_items(array) && !may_differ(at, text_end_ + depth, array)) return true;
+    }
+    return false;
+  };
+  for (const TokenTrie::Part& part : trie.parts()) {
+    for_each_byte(starts, [&](std::size_t byte) {
+      for (std::uint32_t i = part.first[byte]; i < part.first[byte + 1];) {
+        const TokenTrie::Node& node = part.nodes[i];
+        work_ = 0;
+        const Position to = step(path_[node.depth - 1], node.byte, text_end_ + node.depth - 1);
+        if (to.state == dead) {
+          i = node.after;
+          continue;
+        }
+        path_[node.depth] = to;
+        ++i;
+        if (node.token_count == 0 || !is_dead_end(to, node.depth)) continue;
+        for (std::uint32_t k = 0; k < node.token_count; ++k) {
+          remove_token(allowed.data(), part.tokens[node.first_token + k]);
+        }
+      }
+    });
+  }
+}
+
+// Of a byte in the last item of the array, or in the one after it.
+JsonPlace GrammarState::place_at(std::size_t at, JsonMemory::Scope array) const {
+  JsonPlace place = JsonPlace::between;
+  for (std::size_t i = memory_.begin_of(array); i < at; ++i) place = after(place, text_[i]);
+  return place;
+}
+
+// Whether a number with a fraction or an exponent ends before `at` with so many zeros that one more hardly makes
+// another number.
+bool GrammarState::is_more_of_zeros(std::size_t at) const {
+  constexpr std::size_t zeros = 3;
+  const std::string_view text = std::string_view(text_).substr(0, at);
+  if (!text.ends_with("000")) return false;
+  const std::size_t end = text.find_last_not_of("0123456789");
+  return at >= zeros && end != text.npos && std::string_view(".eE+").find(text[end]) != text.npos;
+}
+
+// Whether an item of the array can end, from a position within it, as one that the array does not have. Returns true if
+// the limit of work does not tell.
+bool GrammarState::may_differ(Position from, std::size_t at, JsonMemory::Scope array) {
+  return may_differ(from, at, array, place_at(at, array));
+}
+
+// The shortest ends are tried first, and whitespace between the parts of an item only where it must be.
+bool GrammarState::may_differ(Position from, std::size_t at, JsonMemory::Scope array, JsonPlace place) {
+  if (at == text_.size() || entries() > most_entries_ + max_entries / 4) return true;
+  struct Next {
+    bool is_space;
+    std::uint64_t bytes;  // to the end of the text
+    std::uint8_t byte;
+    auto operator<=>(const Next&) const = default;
+  };
+  std::vector<Next> all;
+  const ByteSet taken = taken_bytes_[from.state];
+  for_each_byte(taken, [&](std::size_t byte) {
+    work_ = 0;
+    const Move move = next(from.state, static_cast<std::uint8_t>(byte));
+    work_ahead_ -= std::min(work_ahead_, 1 + work_);
+    if (move == dead || (place == JsonPlace::between && byte == '0' && is_more_of_zeros(at))) return;
+    all.push_back(
+        {is_space(place, static_cast<char>(byte)), bytes_to_end_[state_of(move)], static_cast<std::uint8_t>(byte)});
+  });
+  std::ranges::sort(all);
+  for (const Next& choice : all) {
+    if (work_ahead_ == 0) return true;
+    if (choice.is_space && !all.front().is_space) return false;
+    const Move move = next(from.state, choice.byte);
+    const bool is_end = (move >> event_shift & distinct_bit) != 0 && memory_.same(from.scope, array);
+    if (is_end) work_ahead_ -= std::min(work_ahead_, at - text_end_ + work_of_an_item);
+    const JsonMemory::Mark mark = memory_.mark();
+    const Position to = step(from, choice.byte, at);
+    const bool differs =
+        to.state != dead && (is_end || may_differ(to, at + 1, array, after(place, static_cast<char>(choice.byte))));
+    memory_.forget(mark);
+    if (differs) return true;
+  }
+  return false;
 }
 
 // Marks the tokens of this state that are known, and returns in how many parts of the trie they are.
@@ -735,7 +908,7 @@ GrammarState::Move GrammarState::work_out(State state, std::uint8_t byte_class) 
   }
   work_ += states_[state].size();
   Move result = kernel_.empty() ? dead : state_after(kernel_);
-  if (result != dead) result |= (event | (distinct ? 8u : 0u)) << event_shift;
+  if (result != dead) result |= (event | (distinct ? distinct_bit : 0u)) << event_shift;
   Move* const row = transitions_.data() + state * classes_;
   if (rules_) {
     for_each_byte(alike, [&](std::size_t other) { row[other] = result; });

@@ -120,7 +120,8 @@ class GrammarState {
   bool ends_in(std::uint64_t tokens) { return bytes_to_end() <= tokens || most_tokens_to_end() <= tokens; }
 
   // Adds every token of the trie whose text can follow and leaves most_tokens_to_end() at most at `most_to_end` to the
-  // TokenBits `allowed`.
+  // TokenBits `allowed`. Leaves out those after which an item could only end as one that must not be repeated, as far
+  // as a limit of work tells.
   void mark_allowed(const TokenTrie& trie, std::span<std::uint64_t> allowed,
                     std::uint64_t most_to_end = Grammar::longest_text);
 
@@ -268,7 +269,17 @@ class GrammarState {
     std::uint64_t most = 0;   // bytes_to_end() of an allowed token
   };
   std::size_t mark_known(const TokenTrie& trie, std::span<std::uint64_t> allowed, std::uint64_t most_to_end);
+  void mark_others(const TokenTrie& trie, std::size_t known, std::span<std::uint64_t> allowed,
+                   std::uint64_t most_to_end);
   void mark_parts(const TokenTrie& trie, std::size_t first, std::span<std::uint64_t> allowed, bool keep);
+  void drop_repetitions(const TokenTrie& trie, std::span<std::uint64_t> allowed);
+  void drop_repetition(const TokenTrie& trie, std::string_view rest, std::size_t known, JsonMemory::Scope array,
+                       std::span<std::uint64_t> allowed);
+  void drop_dead_ends(const TokenTrie& trie, const ByteSet& starts, std::span<std::uint64_t> allowed);
+  JsonPlace place_at(std::size_t at, JsonMemory::Scope array) const;
+  bool is_more_of_zeros(std::size_t at) const;
+  bool may_differ(Position from, std::size_t at, JsonMemory::Scope array);
+  bool may_differ(Position from, std::size_t at, JsonMemory::Scope array, JsonPlace place);
   void mark_part(const TokenTrie::Part& part);
   void mark_nodes(const TokenTrie::Part& part, std::uint32_t first, std::uint32_t end);
   std::uint32_t loops_of(State state);
@@ -289,6 +300,7 @@ class GrammarState {
   std::vector<std::uint32_t> loops_;
   static constexpr std::uint32_t not_known = ~0u;
   std::size_t text_end_ = 0;    // before the texts of a trie
+  std::size_t work_ahead_ = 0;  // left in this step
   std::vector<Position> path_;  // [depth of a trie]
 
   // The closure in progress.
