@@ -6,7 +6,6 @@
 #include <bit>
 #include <functional>
 #include <iterator>
-#include <optional>
 
 #include "runtime/grammar/work.h"
 #include "weights/base/error.h"
@@ -538,84 +537,53 @@ void GrammarState::drop_repetitions(const TokenTrie& trie, std::span<std::uint64
   path_[0] = {current_, scope_};
   text_end_ = before;
   text_.resize(before + trie.longest() + longest_ahead);
-  const JsonPlace place = place_at(before, array);
-  for (JsonMemory::Scope of = array; of != 0 && place != JsonPlace::between; of = memory_.outer(of)) {
+  place_ = JsonPlace::between;
+  for (std::size_t i = memory_.begin_of(array); i < before; ++i) place_ = after(place_, text_[i]);
+  for (JsonMemory::Scope of = array; of != 0 && place_ != JsonPlace::between; of = memory_.outer(of)) {
     std::string_view last;
     const std::string_view so_far = std::string_view(text_).substr(0, before);
     const std::vector<std::string> rests = memory_.repetitions(of, so_far, most_repetitions);
     for (const std::string_view rest : rests) {
       const auto known = static_cast<std::size_t>(std::ranges::mismatch(last, rest).in1 - last.begin());
-      drop_repetition(trie, rest, known, of, allowed);
+      if (!rest.empty()) drop_dead_ends(trie, ByteSet().set(static_cast<std::uint8_t>(rest[0])), rest, known, allowed);
       last = rest;
     }
   }
   const ByteSet starts = taken_bytes_[current_];
-  drop_dead_ends(trie, place == JsonPlace::between ? starts : starts & ByteSet().set('"'), allowed);
+  drop_dead_ends(trie, place_ == JsonPlace::between ? starts : starts & ByteSet().set('"'), {}, 0, allowed);
   text_.resize(before);
   memory_.forget(mark);
   memory_.set_compared(compared);
 }
 
-// Looks at the tokens along `rest`, of which path_ has the positions up to `known` and tokens were looked at.
-void GrammarState::drop_repetition(const TokenTrie& trie, std::string_view rest, std::size_t known,
-                                   JsonMemory::Scope array, std::span<std::uint64_t> allowed) {
-  std::size_t followed = std::min(known, trie.longest());
-  std::vector<std::optional<bool>> may_follow(trie.longest() + 1);
-  const auto is_dead_end = [&](std::size_t depth) {
-    for (; followed < depth; ++followed) {
-      work_ = 0;
-      path_[followed + 1] =
-          path_[followed].state == dead
-              ? path_[followed]
-              : step(path_[followed], static_cast<std::uint8_t>(rest[followed]), text_end_ + followed);
-    }
-    if (!may_follow[depth]) {
-      may_follow[depth] = path_[depth].state == dead || may_differ(path_[depth], text_end_ + depth, array);
-    }
-    return !*may_follow[depth];
-  };
-  for (const TokenTrie::Part& part : trie.parts()) {
-    if (rest.empty()) break;
-    const auto first = static_cast<std::uint8_t>(rest.front());
-    std::uint32_t end = part.first[first + std::size_t{1}];
-    for (std::uint32_t i = part.first[first]; i < end;) {
-      const TokenTrie::Node& node = part.nodes[i];
-      if (node.depth > rest.size()) break;
-      if (node.byte != static_cast<std::uint8_t>(rest[node.depth - 1])) {
-        i = node.after;
-        continue;
-      }
-      end = node.after;
-      ++i;
-      for (std::uint32_t k = 0; k < node.token_count && node.depth > known; ++k) {
-        const std::int32_t token = part.tokens[node.first_token + k];
-        if (has_token(allowed.data(), token) && is_dead_end(node.depth)) remove_token(allowed.data(), token);
-      }
-    }
-  }
-}
-
-// Looks at the tokens that start with one of the bytes.
-void GrammarState::drop_dead_ends(const TokenTrie& trie, const ByteSet& starts, std::span<std::uint64_t> allowed) {
+// Looks at the tokens that start with one of the bytes; unless `along` is empty, only at those that it starts with and
+// that are longer than `known`.
+void GrammarState::drop_dead_ends(const TokenTrie& trie, const ByteSet& starts, std::string_view along,
+                                  std::size_t known, std::span<std::uint64_t> allowed) {
   const auto is_dead_end = [&](Position at, std::size_t depth) {
     for (JsonMemory::Scope array = at.scope; array != 0; array = memory_.outer(array)) {
       if (memory_.has_items(array) && !may_differ(at, text_end_ + depth, array)) return true;
     }
     return false;
   };
+  const auto is_along = [&](const TokenTrie::Node& node) {
+    return along.empty() ||
+           (node.depth <= along.size() && node.byte == static_cast<std::uint8_t>(along[node.depth - 1]));
+  };
   for (const TokenTrie::Part& part : trie.parts()) {
     for_each_byte(starts, [&](std::size_t byte) {
       for (std::uint32_t i = part.first[byte]; i < part.first[byte + 1];) {
         const TokenTrie::Node& node = part.nodes[i];
         work_ = 0;
-        const Position to = step(path_[node.depth - 1], node.byte, text_end_ + node.depth - 1);
+        const Position to =
+            is_along(node) ? step(path_[node.depth - 1], node.byte, text_end_ + node.depth - 1) : Position{dead, 0};
         if (to.state == dead) {
           i = node.after;
           continue;
         }
         path_[node.depth] = to;
         ++i;
-        if (node.token_count == 0 || !is_dead_end(to, node.depth)) continue;
+        if (node.token_count == 0 || node.depth <= known || !is_dead_end(to, node.depth)) continue;
         for (std::uint32_t k = 0; k < node.token_count; ++k) {
           remove_token(allowed.data(), part.tokens[node.first_token + k]);
         }
@@ -624,32 +592,26 @@ void GrammarState::drop_dead_ends(const TokenTrie& trie, const ByteSet& starts, 
   }
 }
 
-// Of a byte in the last item of the array, or in the one after it.
-JsonPlace GrammarState::place_at(std::size_t at, JsonMemory::Scope array) const {
-  JsonPlace place = JsonPlace::between;
-  for (std::size_t i = memory_.begin_of(array); i < at; ++i) place = after(place, text_[i]);
-  return place;
-}
-
 // Whether a number with a fraction or an exponent ends before `at` with so many zeros that one more hardly makes
 // another number.
 bool GrammarState::is_more_of_zeros(std::size_t at) const {
-  constexpr std::size_t zeros = 3;
   const std::string_view text = std::string_view(text_).substr(0, at);
   if (!text.ends_with("000")) return false;
   const std::size_t end = text.find_last_not_of("0123456789");
-  return at >= zeros && end != text.npos && std::string_view(".eE+").find(text[end]) != text.npos;
+  return end != text.npos && std::string_view(".eE+").find(text[end]) != text.npos;
 }
 
 // Whether an item of the array can end, from a position within it, as one that the array does not have. Returns true if
 // the limit of work does not tell.
 bool GrammarState::may_differ(Position from, std::size_t at, JsonMemory::Scope array) {
-  return may_differ(from, at, array, place_at(at, array));
+  JsonPlace place = place_;
+  for (std::size_t i = text_end_; i < at; ++i) place = after(place, text_[i]);
+  return may_differ(from, at, array, place);
 }
 
 // The shortest ends are tried first, and whitespace between the parts of an item only where it must be.
 bool GrammarState::may_differ(Position from, std::size_t at, JsonMemory::Scope array, JsonPlace place) {
-  if (at == text_.size() || entries() > most_entries_ + max_entries / 4) return true;
+  if (work_ahead_ == 0 || at == text_.size() || entries() > most_entries_ + max_entries / 4) return true;
   struct Next {
     bool is_space;
     std::uint64_t bytes;  // to the end of the text
@@ -672,7 +634,7 @@ bool GrammarState::may_differ(Position from, std::size_t at, JsonMemory::Scope a
     if (choice.is_space && !all.front().is_space) return false;
     const Move move = next(from.state, choice.byte);
     const bool is_end = (move >> event_shift & distinct_bit) != 0 && memory_.same(from.scope, array);
-    if (is_end) work_ahead_ -= std::min(work_ahead_, at - text_end_ + work_of_an_item);
+    if (is_end) work_ahead_ -= std::min(work_ahead_, at - memory_.begin_of(from.scope) + work_of_an_item);
     const JsonMemory::Mark mark = memory_.mark();
     const Position to = step(from, choice.byte, at);
     const bool differs =

@@ -273,10 +273,8 @@ class GrammarState {
                    std::uint64_t most_to_end);
   void mark_parts(const TokenTrie& trie, std::size_t first, std::span<std::uint64_t> allowed, bool keep);
   void drop_repetitions(const TokenTrie& trie, std::span<std::uint64_t> allowed);
-  void drop_repetition(const TokenTrie& trie, std::string_view rest, std::size_t known, JsonMemory::Scope array,
-                       std::span<std::uint64_t> allowed);
-  void drop_dead_ends(const TokenTrie& trie, const ByteSet& starts, std::span<std::uint64_t> allowed);
-  JsonPlace place_at(std::size_t at, JsonMemory::Scope array) const;
+  void drop_dead_ends(const TokenTrie& trie, const ByteSet& starts, std::string_view along, std::size_t known,
+                      std::span<std::uint64_t> allowed);
   bool is_more_of_zeros(std::size_t at) const;
   bool may_differ(Position from, std::size_t at, JsonMemory::Scope array);
   bool may_differ(Position from, std::size_t at, JsonMemory::Scope array, JsonPlace place);
@@ -299,9 +297,10 @@ class GrammarState {
   // [states], the classes of plain characters all of which lead back to the state; not_known where nothing asked
   std::vector<std::uint32_t> loops_;
   static constexpr std::uint32_t not_known = ~0u;
-  std::size_t text_end_ = 0;    // before the texts of a trie
-  std::size_t work_ahead_ = 0;  // left in this step
-  std::vector<Position> path_;  // [depth of a trie]
+  std::size_t text_end_ = 0;              // before the texts of a trie
+  JsonPlace place_ = JsonPlace::between;  // there
+  std::size_t work_ahead_ = 0;            // left in this step
+  std::vector<Position> path_;            // [depth of a trie]
 
   // The closure in progress.
   std::vector<GrammarItem> kernel_, pending_, found_;

@@ -33,9 +33,6 @@ constexpr std::size_t token_words(std::size_t tokens) {
 inline void add_token(std::uint64_t* bits, std::int32_t id) {
   bits[static_cast<std::uint32_t>(id) / 64] |= std::uint64_t{1} << static_cast<std::uint32_t>(id) % 64;
 }
-inline bool has_token(const std::uint64_t* bits, std::int32_t id) {
-  return (bits[static_cast<std::uint32_t>(id) / 64] >> static_cast<std::uint32_t>(id) % 64 & 1) != 0;
-}
 inline void remove_token(std::uint64_t* bits, std::int32_t id) {
   bits[static_cast<std::uint32_t>(id) / 64] &= ~(std::uint64_t{1} << static_cast<std::uint32_t>(id) % 64);
 }
