@@ -175,8 +175,9 @@ TEST_F(MaskTest, AreTheSameForDistinctItemsAfterForgetting) {
   expect_same_after_forgetting(std::make_shared<const Grammar>(compile_json_schema(schema, "s").grammar), "[1,12,-1]");
 }
 
-// An item that is begun like one that is there already can be ended otherwise, whatever tokens are chosen.
-TEST(Masks, DistinctItemsCanAlwaysBeEnded) {
+// An item that is begun like one that is there already can be ended otherwise, whatever tokens are chosen; and no token
+// is left out that a whole text has.
+TEST(Masks, LeaveOutWhatDistinctItemsCouldOnlyRepeat) {
   const std::vector<std::string> texts{"0",  "1",    "2",     "3",      "9",  "12",     "a",      "b",   "ab",
                                        "k",  "\"",   "\",",   "\"a",    ",",  ", ",     "[",      "]",   "{",
                                        "}",  "},",   "\"k\"", "\"k\":", ":",  "-",      ".",      "e",   " ",
@@ -205,22 +206,28 @@ TEST(Masks, DistinctItemsCanAlwaysBeEnded) {
       options.closed = true;
       options.whitespace = whitespace;
       GrammarState state(std::make_shared<const Grammar>(compile_json_schema(schema, "s", options).grammar));
-      for (unsigned seed = 0; seed < cases(40); ++seed) {
+      for (unsigned seed = 0; seed < cases(80); ++seed) {
         std::mt19937 random(seed);
+        const bool by_mask = seed % 2 == 0;  // otherwise any token that the text so far allows, as far as that leads
         state.restart();
-        std::string text;
+        std::string text, left_out;
         for (int tokens = 0; tokens < 120 && !state.must_end(); ++tokens) {
           TokenBits allowed(token_words(texts.size()));
           state.mark_allowed(trie, allowed);
+          const auto is_allowed = [&](std::size_t i) { return (allowed[i / 64] >> i % 64 & 1) != 0; };
           std::vector<std::size_t> possible;
           for (std::size_t i = 0; i < texts.size(); ++i) {
-            if ((allowed[i / 64] >> i % 64 & 1) != 0) possible.push_back(i);
+            if (by_mask ? is_allowed(i) : state.allows(texts[i])) possible.push_back(i);
           }
-          if (possible.empty() && state.may_end()) break;
+          if (possible.empty() && (state.may_end() || !by_mask)) break;
           ASSERT_FALSE(possible.empty()) << rest << "\n" << text;
-          const std::string& chosen = texts[possible[random() % possible.size()]];
-          ASSERT_TRUE(state.advance(chosen)) << rest << "\n" << text << "\n" << chosen;
-          text += chosen;
+          const std::size_t chosen = possible[random() % possible.size()];
+          if (left_out.empty() && !is_allowed(chosen)) left_out = text + " then " + texts[chosen];
+          ASSERT_TRUE(state.advance(texts[chosen])) << rest << "\n" << text << "\n" << texts[chosen];
+          text += texts[chosen];
+        }
+        if (state.may_end()) {
+          ASSERT_EQ(left_out, "") << rest << "\n" << text;
         }
       }
     }
