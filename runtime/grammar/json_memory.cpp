@@ -127,15 +127,16 @@ JsonMemory::Scope JsonMemory::add_item(Scope scope, std::string_view text) {
   return add(scope, std::move(item), text.size());
 }
 
-std::vector<std::string> JsonMemory::repetitions(Scope scope, std::string_view text, std::size_t most_bytes) const {
+std::vector<std::string> JsonMemory::repetitions(Scope scope, std::string_view text, std::size_t& bytes_left) const {
   std::vector<std::string> found;
   const Level& level = scopes_[scope];
-  if (!has_items(scope) || text.size() - level.begin > most_bytes) return found;
+  if (!has_items(scope) || text.size() - level.begin > bytes_left) return found;
+  bytes_left -= text.size() - level.begin;
   const std::string begun = without_space(text.substr(level.begin));
   for (std::uint32_t at = level.last; at != 0; at = entries_[at].before) {
     const Entry& entry = entries_[at];
-    if (entry.end - entry.begin > most_bytes) break;
-    most_bytes -= entry.end - entry.begin;
+    if (entry.end - entry.begin > bytes_left) break;
+    bytes_left -= entry.end - entry.begin;
     const std::string item = without_space(text.substr(entry.begin, entry.end - entry.begin));
     if (item.starts_with(begun)) found.push_back(item.substr(begun.size()));
   }

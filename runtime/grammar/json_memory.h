@@ -62,8 +62,9 @@ class JsonMemory {
   Scope add_item(Scope scope, std::string_view text);
 
   // Returns what may follow in `text` so that the item that started last becomes one that its array has, as that was
-  // written but for whitespace between its parts: sorted, each once, of the last items of `most_bytes` together.
-  std::vector<std::string> repetitions(Scope scope, std::string_view text, std::size_t most_bytes) const;
+  // written but for whitespace between its parts: sorted, each once, of the last items, and takes the bytes of
+  // those that it looked at from `bytes_left`.
+  std::vector<std::string> repetitions(Scope scope, std::string_view text, std::size_t& bytes_left) const;
 
   // Of the bytes that add_item() has compared, since clear().
   std::size_t compared() const { return compared_; }

@@ -539,10 +539,11 @@ void GrammarState::drop_repetitions(const TokenTrie& trie, std::span<std::uint64
   text_.resize(before + trie.longest() + longest_ahead);
   place_ = JsonPlace::between;
   for (std::size_t i = memory_.begin_of(array); i < before; ++i) place_ = after(place_, text_[i]);
+  std::size_t bytes_left = most_repetitions;
   for (JsonMemory::Scope of = array; of != 0 && place_ != JsonPlace::between; of = memory_.outer(of)) {
     std::string_view last;
     const std::string_view so_far = std::string_view(text_).substr(0, before);
-    const std::vector<std::string> rests = memory_.repetitions(of, so_far, most_repetitions);
+    const std::vector<std::string> rests = memory_.repetitions(of, so_far, bytes_left);
     for (const std::string_view rest : rests) {
       const auto known = static_cast<std::size_t>(std::ranges::mismatch(last, rest).in1 - last.begin());
       if (!rest.empty()) drop_dead_ends(trie, ByteSet().set(static_cast<std::uint8_t>(rest[0])), rest, known, allowed);
@@ -561,7 +562,7 @@ void GrammarState::drop_repetitions(const TokenTrie& trie, std::span<std::uint64
 void GrammarState::drop_dead_ends(const TokenTrie& trie, const ByteSet& starts, std::string_view along,
                                   std::size_t known, std::span<std::uint64_t> allowed) {
   const auto is_dead_end = [&](Position at, std::size_t depth) {
-    for (JsonMemory::Scope array = at.scope; array != 0; array = memory_.outer(array)) {
+    for (JsonMemory::Scope array = at.scope; array != 0 && work_ahead_ > 0; array = memory_.outer(array)) {
       if (memory_.has_items(array) && !may_differ(at, text_end_ + depth, array)) return true;
     }
     return false;
@@ -572,9 +573,10 @@ void GrammarState::drop_dead_ends(const TokenTrie& trie, const ByteSet& starts, 
   };
   for (const TokenTrie::Part& part : trie.parts()) {
     for_each_byte(starts, [&](std::size_t byte) {
-      for (std::uint32_t i = part.first[byte]; i < part.first[byte + 1];) {
+      for (std::uint32_t i = part.first[byte]; i < part.first[byte + 1] && work_ahead_ > 0;) {
         const TokenTrie::Node& node = part.nodes[i];
         work_ = 0;
+        --work_ahead_;
         const Position to =
             is_along(node) ? step(path_[node.depth - 1], node.byte, text_end_ + node.depth - 1) : Position{dead, 0};
         if (to.state == dead) {
@@ -596,7 +598,7 @@ void GrammarState::drop_dead_ends(const TokenTrie& trie, const ByteSet& starts, 
 // another number.
 bool GrammarState::is_more_of_zeros(std::size_t at) const {
   const std::string_view text = std::string_view(text_).substr(0, at);
-  if (!text.ends_with("000")) return false;
+  if (!text.ends_with("00000000")) return false;
   const std::size_t end = text.find_last_not_of("0123456789");
   return end != text.npos && std::string_view(".eE+").find(text[end]) != text.npos;
 }
@@ -621,6 +623,7 @@ bool GrammarState::may_differ(Position from, std::size_t at, JsonMemory::Scope a
   std::vector<Next> all;
   const ByteSet taken = taken_bytes_[from.state];
   for_each_byte(taken, [&](std::size_t byte) {
+    if (work_ahead_ == 0) return;
     work_ = 0;
     const Move move = next(from.state, static_cast<std::uint8_t>(byte));
     work_ahead_ -= std::min(work_ahead_, 1 + work_);
@@ -628,13 +631,17 @@ bool GrammarState::may_differ(Position from, std::size_t at, JsonMemory::Scope a
     all.push_back(
         {is_space(place, static_cast<char>(byte)), bytes_to_end_[state_of(move)], static_cast<std::uint8_t>(byte)});
   });
+  if (work_ahead_ == 0) return true;
   std::ranges::sort(all);
   for (const Next& choice : all) {
-    if (work_ahead_ == 0) return true;
     if (choice.is_space && !all.front().is_space) return false;
     const Move move = next(from.state, choice.byte);
-    const bool is_end = (move >> event_shift & distinct_bit) != 0 && memory_.same(from.scope, array);
-    if (is_end) work_ahead_ -= std::min(work_ahead_, at - memory_.begin_of(from.scope) + work_of_an_item);
+    const auto event = static_cast<JsonEvent>(move >> event_shift & (distinct_bit - 1));
+    const bool is_end =
+        (event == JsonEvent::item_ends || event == JsonEvent::array_closes) && memory_.same(from.scope, array);
+    const std::size_t work = is_end ? at - memory_.begin_of(from.scope) + work_of_an_item : 0;
+    if (work >= work_ahead_) return true;
+    work_ahead_ -= work;
     const JsonMemory::Mark mark = memory_.mark();
     const Position to = step(from, choice.byte, at);
     const bool differs =
