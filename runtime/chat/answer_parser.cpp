@@ -18,7 +18,7 @@ std::size_t end_of_value(std::string_view json, std::size_t at) {
   JsonDepth depth;
   for (; at < json.size(); ++at) {
     const char c = json[at];
-    if (depth.brackets == 0 && !depth.in_string && (c == ',' || c == ':' || c == '}')) break;
+    if (depth.brackets == 0 && depth.place == JsonPlace::between && (c == ',' || c == ':' || c == '}')) break;
     depth.take(c);
   }
   return at;
@@ -108,16 +108,14 @@ std::optional<CutCall> read_cut_call(std::string_view json) {
 }  // namespace
 
 void JsonDepth::take(char c) {
-  if (in_string) {
-    in_string = escaped || c != '"';
-    escaped = !escaped && c == '\\';
-  } else if (c == '"') {
-    in_string = true;
-  } else if (c == '{' || c == '[') {
-    ++brackets;
-  } else if ((c == '}' || c == ']') && brackets > 0) {
-    --brackets;
+  if (place == JsonPlace::between) {
+    if (c == '{' || c == '[') {
+      ++brackets;
+    } else if ((c == '}' || c == ']') && brackets > 0) {
+      --brackets;
+    }
   }
+  place = after(place, c);
 }
 
 std::optional<ToolCall> parse_tool_call(std::string_view json) {
@@ -266,7 +264,8 @@ bool AnswerParser::leave_text(Events& events) {
   if (!found) return false;
   place_ = Place::call;
   searched_ = broken_from_ = 0;
-  in_string_ = escaped_ = broken_ = false;
+  json_place_ = JsonPlace::between;
+  broken_ = false;
   return true;
 }
 
@@ -319,12 +318,8 @@ std::size_t AnswerParser::find_call_end() {
   const std::string_view text = held();
   for (; searched_ < text.size() && !broken_; ++searched_) {
     const char c = text[searched_];
-    if (in_string_) {
+    if (json_place_ != JsonPlace::between) {
       broken_ = static_cast<unsigned char>(c) < 0x20;
-      in_string_ = escaped_ || c != '"';
-      escaped_ = !escaped_ && c == '\\';
-    } else if (c == '"') {
-      in_string_ = true;
     } else if (c == call_end.front()) {
       const std::string_view rest = text.substr(searched_, call_end.size());
       if (rest == call_end) return searched_;
@@ -333,6 +328,7 @@ std::size_t AnswerParser::find_call_end() {
     } else if (c == '\\') {
       broken_ = true;
     }
+    json_place_ = after(json_place_, c);
   }
   if (!broken_) return std::string_view::npos;
   const std::size_t at = text.find(call_end, broken_from_);

@@ -8,6 +8,7 @@
 #include <vector>
 
 #include "runtime/chat/message.h"
+#include "weights/io/json_place.h"
 
 namespace minimind {
 
@@ -57,7 +58,7 @@ std::optional<ToolCall> parse_cut_tool_call(std::string_view json);
 // A position in the characters of a JSON value.
 struct JsonDepth {
   std::size_t brackets = 0;  // that are open
-  bool in_string = false, escaped = false;
+  JsonPlace place = JsonPlace::between;
 
   void take(char c);
 };
@@ -128,8 +129,7 @@ class AnswerParser {
   // How far the current call was searched for its end, and the result.
   std::size_t searched_ = 0;
   std::size_t broken_from_ = 0;  // the same if it is broken
-  bool in_string_ = false;
-  bool escaped_ = false;
+  JsonPlace json_place_ = JsonPlace::between;
   bool broken_ = false;  // there is a character that JSON excludes there: the strings are none
 };
 

@@ -6,7 +6,6 @@
 
 #include "runtime/engine/attention.h"
 #include "runtime/engine/feed_forward.h"
-#include "runtime/engine/ops.h"
 #include "weights/base/cancel.h"
 #include "weights/base/error.h"
 
@@ -142,7 +141,7 @@ void Forward::add_attention(const Layer& layer, Range rows, Worker& worker) {
   const Matrix<const float> attended = as_const(scratch_.attended.rows(rows));
   worker.show("self_attn.o_proj.input", attended);
   worker.begin(Operation::o_proj);
-  const Activations x = rounded(attended, {0, rows.size()}, own_rows(rows.size(), worker), first_row(rows, worker));
+  const Activations x = rounded(attended, rows, worker);
   if (rows.size() > 1) worker.barrier();
   const Matrix<float> product = scratch_.product.rows(rows);
   matmul(kernels_, layer.attention.o_proj, x, product, worker);
@@ -154,15 +153,13 @@ void Forward::add_attention(const Layer& layer, Range rows, Worker& worker) {
 // x += W_down(act(W_gate n) * W_up n), n = norm(x)
 void Forward::dense_block(const Layer& layer, const FeedForward& ffn, Range rows, Worker& worker) {
   const FeedForwardScratch& scratch = scratch_.feed_forward;
-  const bool single = rows.size() == 1;
   const Activations n = normed("post_attention_layernorm", rows, layer.post_attention_layernorm, worker);
-  if (!single) worker.barrier();
+  if (rows.size() > 1) worker.barrier();
   gate_up(kernels_, model_.config.hidden_act, ffn, n, rows, scratch, worker);
   worker.barrier();
   worker.begin(Operation::down);
-  const Activations h = rounded(as_const(hidden(ffn, rows, scratch)), {0, rows.size()}, own_rows(rows.size(), worker),
-                                first_row(rows, worker));
-  if (!single) worker.barrier();
+  const Activations h = rounded(as_const(hidden(ffn, rows, scratch)), rows, worker);
+  if (rows.size() > 1) worker.barrier();
   down(kernels_, ffn, h, rows, scratch, worker);
   add(kernels_, as_const(scratch.out.rows(rows)), scratch_.x.rows(rows), worker);
 }
@@ -218,8 +215,7 @@ Activations Forward::normed(const char* point, Range rows, const std::vector<flo
   const Matrix<float> n = scratch_.normed.rows({first, first + rows.size()});
   rms_norm(kernels_, as_const(scratch_.x.rows(rows)), weight, model_.config.rms_norm_eps, n, worker);
   worker.show(point, as_const(n));
-  return round ? rounded(as_const(n), {0, rows.size()}, own_rows(rows.size(), worker), first)
-               : Activations{as_const(n)};
+  return round ? rounded(as_const(n), rows, worker) : Activations{as_const(n)};
 }
 
 // Returns x, the rows of these slots, rounded as the model's matrices require. The result may be read once every worker

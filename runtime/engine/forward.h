@@ -10,6 +10,7 @@
 #include "runtime/engine/context.h"
 #include "runtime/engine/matrix.h"
 #include "runtime/engine/model.h"
+#include "runtime/engine/ops.h"
 #include "runtime/engine/profile.h"
 #include "runtime/engine/scratch.h"
 #include "runtime/engine/thread_team.h"
@@ -75,6 +76,9 @@ class Forward {
   Activations normed(const char* point, Range rows, const std::vector<float>& weight, Worker& worker,
                      bool round = true);
   Activations rounded(Matrix<const float> x, Range slots, Range own, std::size_t first_row) const;
+  Activations rounded(Matrix<const float> x, Range rows, const Worker& worker) const {
+    return rounded(x, {0, rows.size()}, own_rows(rows.size(), worker), first_row(rows, worker));
+  }
 
   const Model& model_;
   const kernels::Table& kernels_;

@@ -10,6 +10,7 @@
 #include "weights/base/error.h"
 #include "weights/base/text.h"
 #include "weights/io/json_fields.h"
+#include "weights/io/json_place.h"
 #include "weights/io/sha256.h"
 
 namespace minimind {

@@ -11,17 +11,6 @@
 
 namespace minimind {
 
-// Where in a JSON text a byte is: between its parts, in a string, or after a backslash there.
-enum class JsonPlace : std::uint8_t { between, string, escape };
-constexpr JsonPlace after(JsonPlace place, char byte) {
-  if (place == JsonPlace::escape) return JsonPlace::string;
-  if (byte == '"') return place == JsonPlace::string ? JsonPlace::between : JsonPlace::string;
-  return place == JsonPlace::string && byte == '\\' ? JsonPlace::escape : place;
-}
-constexpr bool is_space(JsonPlace place, char byte) {
-  return place == JsonPlace::between && (byte == ' ' || byte == '\t' || byte == '\n' || byte == '\r');
-}
-
 // What a JSON text has so far of names and items that must not be repeated: those of the object or array that is open,
 // and of all around it. Scopes are never changed, so that several continuations of a text can share them.
 class JsonMemory {

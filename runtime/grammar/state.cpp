@@ -546,24 +546,27 @@ void GrammarState::drop_repetitions(const TokenTrie& trie, std::span<std::uint64
     const std::vector<std::string> rests = memory_.repetitions(of, so_far, bytes_left);
     for (const std::string_view rest : rests) {
       const auto known = static_cast<std::size_t>(std::ranges::mismatch(last, rest).in1 - last.begin());
-      if (!rest.empty()) drop_dead_ends(trie, ByteSet().set(static_cast<std::uint8_t>(rest[0])), rest, known, allowed);
+      if (!rest.empty()) drop_dead_ends(trie, allowed, rest, known);
       last = rest;
     }
   }
-  const ByteSet starts = taken_bytes_[current_];
-  drop_dead_ends(trie, place_ == JsonPlace::between ? starts : starts & ByteSet().set('"'), {}, 0, allowed);
+  drop_dead_ends(trie, allowed);
   text_.resize(before);
   memory_.forget(mark);
   memory_.set_compared(compared);
 }
 
-// Looks at the tokens that start with one of the bytes; unless `along` is empty, only at those that it starts with and
-// that are longer than `known`.
-void GrammarState::drop_dead_ends(const TokenTrie& trie, const ByteSet& starts, std::string_view along,
-                                  std::size_t known, std::span<std::uint64_t> allowed) {
+// Looks at the tokens that `along` starts with and that are longer than `known`; without it, at all that start outside
+// of strings or close one.
+void GrammarState::drop_dead_ends(const TokenTrie& trie, std::span<std::uint64_t> allowed, std::string_view along,
+                                  std::size_t known) {
+  ByteSet starts = taken_bytes_[current_];
+  if (place_ != JsonPlace::between) starts &= ByteSet().set(static_cast<std::uint8_t>(along.empty() ? '"' : along[0]));
   const auto is_dead_end = [&](Position at, std::size_t depth) {
+    JsonPlace place = place_;
+    for (std::size_t i = 0; i < depth; ++i) place = after(place, text_[text_end_ + i]);
     for (JsonMemory::Scope array = at.scope; array != 0 && work_ahead_ > 0; array = memory_.outer(array)) {
-      if (memory_.has_items(array) && !may_differ(at, text_end_ + depth, array)) return true;
+      if (memory_.has_items(array) && !may_differ(at, text_end_ + depth, array, place)) return true;
     }
     return false;
   };
@@ -603,21 +606,16 @@ bool GrammarState::is_more_of_zeros(std::size_t at) const {
   return end != text.npos && std::string_view(".eE+").find(text[end]) != text.npos;
 }
 
-// Whether an item of the array can end, from a position within it, as one that the array does not have. Returns true if
-// the limit of work does not tell.
-bool GrammarState::may_differ(Position from, std::size_t at, JsonMemory::Scope array) {
-  JsonPlace place = place_;
-  for (std::size_t i = text_end_; i < at; ++i) place = after(place, text_[i]);
-  return may_differ(from, at, array, place);
-}
-
-// The shortest ends are tried first, and whitespace between the parts of an item only where it must be.
+// Whether an item of the array can end, from a position within it, as one that the array does not have. The shortest
+// ends are tried first, and whitespace between the parts of an item only where it must be. Returns true if the limit of
+// work does not tell.
 bool GrammarState::may_differ(Position from, std::size_t at, JsonMemory::Scope array, JsonPlace place) {
   if (work_ahead_ == 0 || at == text_.size() || entries() > most_entries_ + max_entries / 4) return true;
   struct Next {
     bool is_space;
     std::uint64_t bytes;  // to the end of the text
     std::uint8_t byte;
+    Move move;
     auto operator<=>(const Next&) const = default;
   };
   std::vector<Next> all;
@@ -628,15 +626,14 @@ bool GrammarState::may_differ(Position from, std::size_t at, JsonMemory::Scope a
     const Move move = next(from.state, static_cast<std::uint8_t>(byte));
     work_ahead_ -= std::min(work_ahead_, 1 + work_);
     if (move == dead || (place == JsonPlace::between && byte == '0' && is_more_of_zeros(at))) return;
-    all.push_back(
-        {is_space(place, static_cast<char>(byte)), bytes_to_end_[state_of(move)], static_cast<std::uint8_t>(byte)});
+    all.push_back({is_space(place, static_cast<char>(byte)), bytes_to_end_[state_of(move)],
+                   static_cast<std::uint8_t>(byte), move});
   });
   if (work_ahead_ == 0) return true;
   std::ranges::sort(all);
   for (const Next& choice : all) {
     if (choice.is_space && !all.front().is_space) return false;
-    const Move move = next(from.state, choice.byte);
-    const auto event = static_cast<JsonEvent>(move >> event_shift & (distinct_bit - 1));
+    const auto event = static_cast<JsonEvent>(choice.move >> event_shift & (distinct_bit - 1));
     const bool is_end =
         (event == JsonEvent::item_ends || event == JsonEvent::array_closes) && memory_.same(from.scope, array);
     const std::size_t work = is_end ? at - memory_.begin_of(from.scope) + work_of_an_item : 0;

@@ -17,6 +17,7 @@
 #include "runtime/grammar/grammar.h"
 #include "runtime/grammar/json_memory.h"
 #include "runtime/grammar/token_trie.h"
+#include "weights/io/json_place.h"
 
 namespace minimind {
 
@@ -273,10 +274,9 @@ class GrammarState {
                    std::uint64_t most_to_end);
   void mark_parts(const TokenTrie& trie, std::size_t first, std::span<std::uint64_t> allowed, bool keep);
   void drop_repetitions(const TokenTrie& trie, std::span<std::uint64_t> allowed);
-  void drop_dead_ends(const TokenTrie& trie, const ByteSet& starts, std::string_view along, std::size_t known,
-                      std::span<std::uint64_t> allowed);
+  void drop_dead_ends(const TokenTrie& trie, std::span<std::uint64_t> allowed, std::string_view along = {},
+                      std::size_t known = 0);
   bool is_more_of_zeros(std::size_t at) const;
-  bool may_differ(Position from, std::size_t at, JsonMemory::Scope array);
   bool may_differ(Position from, std::size_t at, JsonMemory::Scope array, JsonPlace place);
   void mark_part(const TokenTrie::Part& part);
   void mark_nodes(const TokenTrie::Part& part, std::uint32_t first, std::uint32_t end);
