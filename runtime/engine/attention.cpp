@@ -162,7 +162,8 @@ void attend_tile(const AttentionStep& step, const HeadTile& tile, std::size_t kv
   const bool quantized = parts.front().cells->shape().type == KvType::q8_0;
   for (std::size_t row = 0; row < tile.rows(); ++row) {
     const float* const q = step.scratch.q.row(tile.batch_row(row)) + tile.head(row) * head_dim;
-    for (std::size_t i = 0; i < head_dim; ++i) scratch.q.row(row)[i] = scale * q[i];
+    std::fill_n(scratch.q.row(row), head_dim, 0.0f);
+    step.kernels.add_scaled(scratch.q.row(row), q, scale, head_dim);
     if (quantized) step.kernels.quantize(scratch.q.row(row), head_dim, scratch.q_blocks.row(row));
   }
   const auto for_each_part = [&](const auto& use) {

@@ -18,25 +18,34 @@ void add_bias(const kernels::Table& kernels, const std::vector<float>& bias, Ran
 
 void gate_up(const kernels::Table& kernels, HiddenAct act, const FeedForward& ffn, const Activations& x, Range slots,
              const FeedForwardScratch& scratch, const Worker& worker) {
-  worker.begin(Operation::gate_up);
   const std::size_t width = ffn.up_proj.rows();
-  const Range columns = own_columns(width, worker);
-  const Matrix<float> gate = scratch.gate.rows(slots, width), up = scratch.up.rows(slots, width);
-  if (ffn.gate_proj) {
-    matmul(kernels, *ffn.gate_proj, x, gate, worker);
-    add_bias(kernels, ffn.gate_bias, columns, gate);
-    worker.show("mlp.gate_proj", as_const(gate), slots.begin);
+  const Range own = worker.share(kernels::panel_count(width));
+  // A worker that computes whole rows takes some columns at a time, which stay in the caches of its core until they are
+  // multiplied. Those of `up` then use the same memory again: its rows have only as many columns, and overlap.
+  constexpr std::size_t few_panels = 24;
+  const bool in_parts = worker.count() == 1 && ffn.gate_proj && !worker.is_observed();
+  const std::size_t at_once = in_parts ? few_panels : own.size();
+  const Matrix<float> gate = hidden(ffn, slots, scratch);  // or up, if there is no gate
+  const Matrix<float> up = scratch.up.rows(slots, in_parts ? std::min(width, few_panels * kernels::panel_rows) : width);
+  for (std::size_t first = own.begin; first < own.end; first += at_once) {
+    const Range panels{first, std::min(first + at_once, own.end)};
+    const Range columns{first * kernels::panel_rows, std::min(panels.end * kernels::panel_rows, width)};
+    worker.begin(Operation::gate_up);
+    if (ffn.gate_proj) {
+      matmul(kernels, *ffn.gate_proj, panels, x, gate);
+      add_bias(kernels, ffn.gate_bias, columns, gate);
+      worker.show("mlp.gate_proj", as_const(gate), slots.begin);
+    }
+    matmul(kernels, ffn.up_proj, panels, x, up);
+    add_bias(kernels, ffn.up_bias, columns, up);
+    worker.show("mlp.up_proj", as_const(up), slots.begin);
+    worker.begin(Operation::activation);
+    for (std::size_t i = 0; i < slots.size(); ++i) {
+      const float* const factor = ffn.gate_proj ? up.row(i) + columns.begin : nullptr;
+      kernels.activate(act, gate.row(i) + columns.begin, factor, columns.size());
+    }
   }
-  matmul(kernels, ffn.up_proj, x, up, worker);
-  add_bias(kernels, ffn.up_bias, columns, up);
-  worker.show("mlp.up_proj", as_const(up), slots.begin);
-  worker.begin(Operation::activation);
-  for (std::size_t i = 0; i < slots.size(); ++i) {
-    float* const activated = (ffn.gate_proj ? gate : up).row(i) + columns.begin;
-    const float* const factor = ffn.gate_proj ? up.row(i) + columns.begin : nullptr;
-    kernels.activate(act, activated, factor, columns.size());
-  }
-  worker.show("mlp.down_proj.input", as_const(hidden(ffn, slots, scratch)), slots.begin);
+  worker.show("mlp.down_proj.input", as_const(gate), slots.begin);
 }
 
 Matrix<float> hidden(const FeedForward& ffn, Range slots, const FeedForwardScratch& scratch) {

@@ -126,6 +126,7 @@ class Worker {
 
   // From now on, shows points to `observer`, unless it is null: all that the team computes, if this is its only thread.
   void set_observer(Observer* observer) noexcept { observer_ = observer; }
+  bool is_observed() const { return observer_ != nullptr; }
   void show(const char* point, Matrix<const float> values, std::size_t row = 0, std::size_t head = 0) const {
     if (observer_) observer_->see(point, values, row, head);
   }

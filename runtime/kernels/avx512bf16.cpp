@@ -20,46 +20,43 @@ struct Bf16Tile {
   static constexpr std::size_t prefetching_tiles = 1;
 
   template <std::size_t panels, std::size_t tokens, Prefetch prefetch>
-  static void multiply(const Bf16Matmul& m, std::size_t first_panel, std::size_t first_token, TileIndex);
-};
-
-template <std::size_t panels, std::size_t tokens, Prefetch prefetch>
-inline void Bf16Tile::multiply(const Bf16Matmul& m, std::size_t first_panel, std::size_t first_token, TileIndex) {
-  const std::size_t row = first_panel * panel_rows;
-  const Bf16Block* const weights = m.panels + first_panel * m.blocks;
-  const Bf16* const x = m.x + first_token * m.x_stride;
-  const Prefetcher<prefetch, panels, 64> prefetcher(m.blocks * pairs, m.blocks * pairs);
-  __m512 sum[panels][tokens];
-  for (auto& of_panel : sum) {
-    for (__m512& column : of_panel) column = _mm512_setzero_ps();
-  }
-  for (std::size_t b = 0; b < m.blocks; ++b) {
-    for (std::size_t pair = 0; pair < pairs; ++pair) {
-      __m512bh w[panels];
-      for (std::size_t i = 0; i < panels; ++i) {
-        const void* const at = weights[i * m.blocks + b].value[pair];
-        prefetcher.fetch(at, b * pairs + pair);
-        w[i] = (__m512bh)_mm512_loadu_si512(at);
-      }
-      for (std::size_t t = 0; t < tokens; ++t) {
-        std::int32_t both;
-        std::memcpy(&both, x + t * m.x_stride + b * block_cols + 2 * pair, sizeof both);
-        __m512i value_bits = _mm512_set1_epi32(both);
+  static void multiply(const Bf16Matmul& m, std::size_t first_panel, std::size_t first_token, TileIndex) {
+    const std::size_t row = first_panel * panel_rows;
+    const Bf16Block* const weights = m.panels + first_panel * m.blocks;
+    const Bf16* const x = m.x + first_token * m.x_stride;
+    const Prefetcher<prefetch, panels, 64> prefetcher(m.blocks * pairs, m.blocks * pairs);
+    __m512 sum[panels][tokens];
+    for (auto& of_panel : sum) {
+      for (__m512& column : of_panel) column = _mm512_setzero_ps();
+    }
+    for (std::size_t b = 0; b < m.blocks; ++b) {
+      for (std::size_t pair = 0; pair < pairs; ++pair) {
+        __m512bh w[panels];
+        for (std::size_t i = 0; i < panels; ++i) {
+          const void* const at = weights[i * m.blocks + b].value[pair];
+          prefetcher.fetch(at, b * pairs + pair);
+          w[i] = (__m512bh)_mm512_loadu_si512(at);
+        }
+        for (std::size_t t = 0; t < tokens; ++t) {
+          std::int32_t both;
+          std::memcpy(&both, x + t * m.x_stride + b * block_cols + 2 * pair, sizeof both);
+          __m512i value_bits = _mm512_set1_epi32(both);
 #if defined(__clang__) && __clang_major__ < 18
-        // Otherwise its pass VectorCombine calls itself until the stack ends.
-        asm("" : "+v"(value_bits));
+          // Otherwise its pass VectorCombine calls itself until the stack ends.
+          asm("" : "+v"(value_bits));
 #endif
-        const auto value = (__m512bh)value_bits;
-        for (std::size_t i = 0; i < panels; ++i) sum[i][t] = _mm512_dpbf16_ps(sum[i][t], w[i], value);
+          const auto value = (__m512bh)value_bits;
+          for (std::size_t i = 0; i < panels; ++i) sum[i][t] = _mm512_dpbf16_ps(sum[i][t], w[i], value);
+        }
       }
     }
+    float* const y = m.y + first_token * m.y_stride + row;
+    for (std::size_t i = 0; i < panels; ++i) {
+      const std::size_t at = i * panel_rows;
+      for (std::size_t t = 0; t < tokens; ++t) store_rows(y + t * m.y_stride + at, m.rows - row - at, sum[i][t]);
+    }
   }
-  float* const y = m.y + first_token * m.y_stride + row;
-  for (std::size_t i = 0; i < panels; ++i) {
-    const std::size_t at = i * panel_rows;
-    for (std::size_t t = 0; t < tokens; ++t) store_rows(y + t * m.y_stride + at, m.rows - row - at, sum[i][t]);
-  }
-}
+};
 
 void matmul(const Bf16Matmul& m) noexcept {
   multiply_in_tiles<Bf16Tile>(m);

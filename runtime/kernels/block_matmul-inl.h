@@ -67,59 +67,54 @@ struct BlockTile {
   }
 
   template <std::size_t panels, std::size_t tokens, Prefetch prefetch>
-  static void multiply(const BlockMatmul<Block>& m, std::size_t first_panel, std::size_t first_token, TileIndex tile);
-};
-
-template <class Block>
-template <std::size_t panels, std::size_t tokens, Prefetch prefetch>
-inline void BlockTile<Block>::multiply(const BlockMatmul<Block>& m, std::size_t first_panel, std::size_t first_token,
-                                       TileIndex tile) {
-  using Dot = typename BlockWeights<Block>::Dot;
-  const std::size_t blocks = m.cols / block_cols, row = first_panel * panel_rows;
-  const Block* const weights = m.panels + first_panel * m.panel_stride;
-  const ActivationBlock* const x = m.x + first_token * m.x_stride;
-  const Prefetcher<prefetch, panels, sizeof(Block), 16384> prefetcher(blocks, m.panel_stride);
-  float* const y = m.y + first_token * m.y_stride + row;
-  TileRows<panels, tokens, BlockMatmul<Block>> rows(m, row, y);
-  Column total[panels][tokens];
-  rows.load_into(total);
-  std::size_t before_fetch = tile.index;  // blocks until this tile fetches one of its part
-  for (std::size_t b = 0; b < blocks; ++b) {
-    if (prefetch == Prefetch::ahead || before_fetch == 0) {
-      for (std::size_t i = 0; i < panels; ++i) prefetcher.fetch(weights + i * m.panel_stride + b, b);
-      before_fetch = tile.count;
-    }
-    --before_fetch;
-    typename Dot::Sums sums[panels][tokens];
-    for (std::size_t t = 0; t < tokens; ++t) {
-      for (std::size_t i = 0; i < panels; ++i) sums[i][t] = Dot::start(x[t * m.x_stride + b].sum);
-    }
+  static void multiply(const BlockMatmul<Block>& m, std::size_t first_panel, std::size_t first_token, TileIndex tile) {
+    using Dot = typename BlockWeights<Block>::Dot;
+    const std::size_t blocks = m.cols / block_cols, row = first_panel * panel_rows;
+    const Block* const weights = m.panels + first_panel * m.panel_stride;
+    const ActivationBlock* const x = m.x + first_token * m.x_stride;
+    const Prefetcher<prefetch, panels, sizeof(Block), 16384> prefetcher(blocks, m.panel_stride);
+    float* const y = m.y + first_token * m.y_stride + row;
+    TileRows<panels, tokens, BlockMatmul<Block>> rows(m, row, y);
+    Column total[panels][tokens];
+    rows.load_into(total);
+    std::size_t before_fetch = tile.index;  // blocks until this tile fetches one of its part
+    for (std::size_t b = 0; b < blocks; ++b) {
+      if (prefetch == Prefetch::ahead || before_fetch == 0) {
+        for (std::size_t i = 0; i < panels; ++i) prefetcher.fetch(weights + i * m.panel_stride + b, b);
+        before_fetch = tile.count;
+      }
+      --before_fetch;
+      typename Dot::Sums sums[panels][tokens];
+      for (std::size_t t = 0; t < tokens; ++t) {
+        for (std::size_t i = 0; i < panels; ++i) sums[i][t] = Dot::start(x[t * m.x_stride + b].sum);
+      }
 #if defined(__AVX2__)
 #pragma GCC unroll 8  // otherwise every group moves the sums between registers
 #endif
-    for (std::size_t group = 0; group < groups; ++group) {
+      for (std::size_t group = 0; group < groups; ++group) {
+        for (std::size_t i = 0; i < panels; ++i) {
+          const Group w = BlockWeights<Block>::load(weights[i * m.panel_stride + b], group);
+          for (std::size_t t = 0; t < tokens; ++t) {
+            Dot::add(sums[i][t], w, x[t * m.x_stride + b].quant + group * group_cols);
+          }
+          // Otherwise products of several groups are added first, for which there are too few registers.
+          for (typename Dot::Sums& of_token : sums[i]) of_token.pin();
+        }
+      }
       for (std::size_t i = 0; i < panels; ++i) {
-        const Group w = BlockWeights<Block>::load(weights[i * m.panel_stride + b], group);
+        const ScaleOf<Block> scale(weights[i * m.panel_stride + b]);
         for (std::size_t t = 0; t < tokens; ++t) {
-          Dot::add(sums[i][t], w, x[t * m.x_stride + b].quant + group * group_cols);
-        }
-        // Otherwise products of several groups are added first, for which there are too few registers.
-        for (typename Dot::Sums& of_token : sums[i]) of_token.pin();
-      }
-    }
-    for (std::size_t i = 0; i < panels; ++i) {
-      const ScaleOf<Block> scale(weights[i * m.panel_stride + b]);
-      for (std::size_t t = 0; t < tokens; ++t) {
-        const Floats activation_scale(x[t * m.x_stride + b].scale);
-        const Column sum = Dot::finish(sums[i][t]);
-        for (std::size_t p = 0; p < parts; ++p) {
-          total[i][t].part[p] = fma(sum.part[p], scale.times(activation_scale, p), total[i][t].part[p]);
+          const Floats activation_scale(x[t * m.x_stride + b].scale);
+          const Column sum = Dot::finish(sums[i][t]);
+          for (std::size_t p = 0; p < parts; ++p) {
+            total[i][t].part[p] = fma(sum.part[p], scale.times(activation_scale, p), total[i][t].part[p]);
+          }
         }
       }
     }
+    rows.store(total);
   }
-  rows.store(total);
-}
+};
 
 template <class Block>
 void block_matmul(const BlockMatmul<Block>& m) noexcept {

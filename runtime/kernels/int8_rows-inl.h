@@ -133,63 +133,61 @@ struct Int8Tile {
   }
 
   template <std::size_t panels, std::size_t tokens, Prefetch prefetch>
-  static void multiply(const Int8Matmul& m, std::size_t first_panel, std::size_t first_token, TileIndex tile);
-};
-
-template <std::size_t panels, std::size_t tokens, Prefetch prefetch>
-inline void Int8Tile::multiply(const Int8Matmul& m, std::size_t first_panel, std::size_t first_token, TileIndex tile) {
-  const std::size_t stride = lines_per_panel(m.cols), x_stride = lines_per_row(m.cols), row = first_panel * panel_rows;
-  const Int8Line* const weights = m.panels + first_panel * stride;
-  const Int8Line* const x = m.x + first_token * x_stride;
-  const Prefetcher<prefetch, panels, sizeof(Int8Line), 16384> prefetcher(stride, stride);
-  SignedDot::Sums sums[panels][tokens];
-#pragma GCC unroll 16
-  for (std::size_t t = 0; t < tokens; ++t) {
-#pragma GCC unroll 2
-    for (std::size_t i = 0; i < panels; ++i) sums[i][t] = SignedDot::start(head_of(x + t * x_stride).sum);
-  }
-  // As in FloatTile: few pointers, in registers.
-  const Int8Line* x_rows[(tokens + 2) / 3];
-  for (std::size_t i = 0; i < (tokens + 2) / 3; ++i) x_rows[i] = x + 3 * i * x_stride;
-  std::size_t before_fetch = tile.index;  // lines until this tile fetches one of its part
-  for (std::size_t first = 1; first < stride; first += lines_per_tile) {
-    for (const Int8Line*& of_three : x_rows) ++of_three;
-    if (prefetch == Prefetch::ahead || before_fetch == 0) {
-      for (std::size_t line = first; line < first + lines_per_tile; ++line) {
-        for (std::size_t i = 0; i < panels; ++i) prefetcher.fetch(weights + i * stride + line, line);
-      }
-      before_fetch = tile.count;
-    }
-    --before_fetch;
-#pragma GCC unroll 16
-    for (std::size_t line = 0; line < lines_per_tile; ++line) {
-#pragma GCC unroll 2
-      for (std::size_t i = 0; i < panels; ++i) {
-        const Group w = load_group(weights + i * stride + first + line);
-#pragma GCC unroll 16
-        for (std::size_t t = 0; t < tokens; ++t) {
-          SignedDot::add(sums[i][t], w, x_rows[t / 3][t % 3 * x_stride].value + line * group_cols);
-        }
-        // As in BlockTile.
-#pragma GCC unroll 16
-        for (std::size_t t = 0; t < tokens; ++t) sums[i][t].pin();
-      }
-    }
-  }
-  TileRows<panels, tokens, Int8Matmul> rows(m, row, m.y + first_token * m.y_stride + row);
-  Column total[panels][tokens];
-#pragma GCC unroll 2
-  for (std::size_t i = 0; i < panels; ++i) {
-    const Column scale = load_column(reinterpret_cast<const float*>(weights + i * stride));
+  static void multiply(const Int8Matmul& m, std::size_t first_panel, std::size_t first_token, TileIndex tile) {
+    const std::size_t stride = lines_per_panel(m.cols), x_stride = lines_per_row(m.cols),
+                      row = first_panel * panel_rows;
+    const Int8Line* const weights = m.panels + first_panel * stride;
+    const Int8Line* const x = m.x + first_token * x_stride;
+    const Prefetcher<prefetch, panels, sizeof(Int8Line), 16384> prefetcher(stride, stride);
+    SignedDot::Sums sums[panels][tokens];
 #pragma GCC unroll 16
     for (std::size_t t = 0; t < tokens; ++t) {
-      const Floats x_scale(head_of(x + t * x_stride).scale);
-      const Column sum = SignedDot::finish(sums[i][t]);
-      for (std::size_t p = 0; p < parts; ++p) total[i][t].part[p] = sum.part[p] * (scale.part[p] * x_scale);
+#pragma GCC unroll 2
+      for (std::size_t i = 0; i < panels; ++i) sums[i][t] = SignedDot::start(head_of(x + t * x_stride).sum);
     }
+    // As in FloatTile: few pointers, in registers.
+    const Int8Line* x_rows[(tokens + 2) / 3];
+    for (std::size_t i = 0; i < (tokens + 2) / 3; ++i) x_rows[i] = x + 3 * i * x_stride;
+    std::size_t before_fetch = tile.index;  // lines until this tile fetches one of its part
+    for (std::size_t first = 1; first < stride; first += lines_per_tile) {
+      for (const Int8Line*& of_three : x_rows) ++of_three;
+      if (prefetch == Prefetch::ahead || before_fetch == 0) {
+        for (std::size_t line = first; line < first + lines_per_tile; ++line) {
+          for (std::size_t i = 0; i < panels; ++i) prefetcher.fetch(weights + i * stride + line, line);
+        }
+        before_fetch = tile.count;
+      }
+      --before_fetch;
+#pragma GCC unroll 16
+      for (std::size_t line = 0; line < lines_per_tile; ++line) {
+#pragma GCC unroll 2
+        for (std::size_t i = 0; i < panels; ++i) {
+          const Group w = load_group(weights + i * stride + first + line);
+#pragma GCC unroll 16
+          for (std::size_t t = 0; t < tokens; ++t) {
+            SignedDot::add(sums[i][t], w, x_rows[t / 3][t % 3 * x_stride].value + line * group_cols);
+          }
+          // As in BlockTile.
+#pragma GCC unroll 16
+          for (std::size_t t = 0; t < tokens; ++t) sums[i][t].pin();
+        }
+      }
+    }
+    TileRows<panels, tokens, Int8Matmul> rows(m, row, m.y + first_token * m.y_stride + row);
+    Column total[panels][tokens];
+#pragma GCC unroll 2
+    for (std::size_t i = 0; i < panels; ++i) {
+      const Column scale = load_column(reinterpret_cast<const float*>(weights + i * stride));
+#pragma GCC unroll 16
+      for (std::size_t t = 0; t < tokens; ++t) {
+        const Floats x_scale(head_of(x + t * x_stride).scale);
+        const Column sum = SignedDot::finish(sums[i][t]);
+        for (std::size_t p = 0; p < parts; ++p) total[i][t].part[p] = sum.part[p] * (scale.part[p] * x_scale);
+      }
+    }
+    rows.store(total);
   }
-  rows.store(total);
-}
+};
 
 void int8_matmul(const Int8Matmul& m) noexcept {
   multiply_in_tiles<Int8Tile>(m);

@@ -123,58 +123,51 @@ struct FloatTile {
 
   template <std::size_t panels, std::size_t tokens, Prefetch prefetch>
   static void multiply(const Matmul<typename Encoding::Element>& m, std::size_t first_panel, std::size_t first_token,
-                       TileIndex tile);
-};
-
-template <class Encoding>
-template <std::size_t panels, std::size_t tokens, Prefetch prefetch>
-inline void FloatTile<Encoding>::multiply(const Matmul<typename Encoding::Element>& m, std::size_t first_panel,
-                                          std::size_t first_token, TileIndex tile) {
-  const std::size_t row = first_panel * panel_rows;
-  const typename Encoding::Stored* weights = panel_of<Encoding>(m, first_panel);
-  const float* const x = m.x + first_token * m.x_stride;
-  float* const y = m.y + first_token * m.y_stride + row;
-  TileRows<panels, tokens, Matmul<typename Encoding::Element>> rows(m, row, y);
-  Column sum[panels][tokens];
-  rows.load_into(sum);
-  constexpr std::size_t stored_size = sizeof *weights;
-  constexpr std::size_t distance = is_f32 ? (panels > 1 ? panels : 2) * distance_in_f32_panel : prefetch_distance;
-  const Prefetcher<prefetch, panels, panel_rows * stored_size, distance> prefetcher(m.cols,
-                                                                                    m.panel_stride / panel_rows);
-  constexpr std::size_t stored_columns = 64 / (panel_rows * stored_size);
-  constexpr std::size_t columns_per_line = stored_columns > 0 ? stored_columns : 1;
-  // A pointer to every third row of x, and a distance: more pointers would not be in registers.
-  const std::size_t stride = m.x_stride;
-  const float* x_rows[(tokens + 2) / 3];
-  for (std::size_t i = 0; i < (tokens + 2) / 3; ++i) x_rows[i] = x + 3 * i * stride;
-  constexpr bool fetches_one = prefetch == Prefetch::next_panels;
-  for (std::size_t col = 0; col < m.cols; ++col) {
-    if (col % columns_per_line == 0) {
+                       TileIndex tile) {
+    const std::size_t row = first_panel * panel_rows;
+    const typename Encoding::Stored* weights = panel_of<Encoding>(m, first_panel);
+    const float* const x = m.x + first_token * m.x_stride;
+    float* const y = m.y + first_token * m.y_stride + row;
+    TileRows<panels, tokens, Matmul<typename Encoding::Element>> rows(m, row, y);
+    Column sum[panels][tokens];
+    rows.load_into(sum);
+    constexpr std::size_t stored_size = sizeof *weights;
+    constexpr std::size_t distance = is_f32 ? (panels > 1 ? panels : 2) * distance_in_f32_panel : prefetch_distance;
+    const Prefetcher<prefetch, panels, panel_rows * stored_size, distance> prefetcher(m.cols,
+                                                                                      m.panel_stride / panel_rows);
+    constexpr std::size_t stored_columns = 64 / (panel_rows * stored_size);
+    constexpr std::size_t columns_per_line = stored_columns > 0 ? stored_columns : 1;
+    // A pointer to every third row of x, and a distance: more pointers would not be in registers.
+    const std::size_t stride = m.x_stride;
+    const float* x_rows[(tokens + 2) / 3];
+    for (std::size_t i = 0; i < (tokens + 2) / 3; ++i) x_rows[i] = x + 3 * i * stride;
+    constexpr bool fetches_one = prefetch == Prefetch::next_panels;
+    for (std::size_t col = 0; col < m.cols; ++col) {
+      if (col % columns_per_line == 0) {
 #pragma GCC unroll 4
-      for (std::size_t i = 0; i < (fetches_one ? 1 : panels); ++i) {
-        prefetcher.fetch(weights + (fetches_one ? tile.index : i) * m.panel_stride, col);
-      }
-    }
-    Column w[panels];
-#pragma GCC unroll 4
-    for (std::size_t i = 0; i < panels; ++i) {
-      w[i] = Encoding::load(weights + i * m.panel_stride);
-    }
-    weights += panel_rows;
-#pragma GCC unroll 32
-    for (std::size_t t = 0; t < tokens; ++t) {
-      const Floats value(x_rows[t / 3][t % 3 * stride]);
-#pragma GCC unroll 4
-      for (std::size_t i = 0; i < panels; ++i) {
-        for (std::size_t p = 0; p < parts; ++p) {
-          sum[i][t].part[p] = fma(value, w[i].part[p], sum[i][t].part[p]);
+        for (std::size_t i = 0; i < (fetches_one ? 1 : panels); ++i) {
+          prefetcher.fetch(weights + (fetches_one ? tile.index : i) * m.panel_stride, col);
         }
       }
+      Column w[panels];
+#pragma GCC unroll 4
+      for (std::size_t i = 0; i < panels; ++i) w[i] = Encoding::load(weights + i * m.panel_stride);
+      weights += panel_rows;
+#pragma GCC unroll 32
+      for (std::size_t t = 0; t < tokens; ++t) {
+        const Floats value(x_rows[t / 3][t % 3 * stride]);
+#pragma GCC unroll 4
+        for (std::size_t i = 0; i < panels; ++i) {
+          for (std::size_t p = 0; p < parts; ++p) {
+            sum[i][t].part[p] = fma(value, w[i].part[p], sum[i][t].part[p]);
+          }
+        }
+      }
+      for (const float*& of_three : x_rows) ++of_three;
     }
-    for (const float*& of_three : x_rows) ++of_three;
+    rows.store(sum);
   }
-  rows.store(sum);
-}
+};
 
 // How many columns are multiplied at once, so that a tile's part of x stays in the first cache next to the weights.
 // Weights of f32 that are used once arrive so slowly that the second cache is fast enough for x, and in one piece they
