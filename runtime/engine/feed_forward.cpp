@@ -20,10 +20,10 @@ void gate_up(const kernels::Table& kernels, HiddenAct act, const FeedForward& ff
              const FeedForwardScratch& scratch, const Worker& worker) {
   const std::size_t width = ffn.up_proj.rows();
   const Range own = worker.share(kernels::panel_count(width));
-  // A worker that computes whole rows takes some columns at a time, which stay in the caches of its core until they are
-  // multiplied. Those of `up` then use the same memory again: its rows have only as many columns, and overlap.
-  constexpr std::size_t few_panels = 24;
-  const bool in_parts = worker.count() == 1 && ffn.gate_proj && !worker.is_observed();
+  // A worker that computes many whole rows takes some columns at a time, which stay in the caches of its core until
+  // they are multiplied. Those of `up` then use the same memory again: its rows have only as many columns, and overlap.
+  constexpr std::size_t few_panels = 24, many = 64;
+  const bool in_parts = slots.size() >= many && worker.count() == 1 && ffn.gate_proj && !worker.is_observed();
   const std::size_t at_once = in_parts ? few_panels : own.size();
   const Matrix<float> gate = hidden(ffn, slots, scratch);  // or up, if there is no gate
   const Matrix<float> up = scratch.up.rows(slots, in_parts ? std::min(width, few_panels * kernels::panel_rows) : width);

@@ -132,7 +132,9 @@ class MoeLayer : public testing::TestWithParam<Sizes> {};
 INSTANTIATE_TEST_SUITE_P(Ops, MoeLayer,
                          testing::Values(Sizes{32, 24, 4, 0, 1, 9, true}, Sizes{32, 24, 4, 0, 1, 9, false},
                                          Sizes{48, 75, 5, 2, 3, 20, false}, Sizes{48, 75, 5, 2, 3, 20, true},
-                                         Sizes{16, 8, 3, 1, 3, 1, true}));
+                                         Sizes{16, 8, 3, 1, 3, 1, true},
+                                         // So many tokens and columns that a worker takes them in parts.
+                                         Sizes{16, 793, 2, 1, 1, 150, true}));
 
 // The steps of Forward's MoE layer, with one worker, versus the definition.
 TEST_P(MoeLayer, EqualsTheLoopInDoublePrecision) {
