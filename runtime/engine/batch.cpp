@@ -29,6 +29,7 @@ Batch::Batch(std::size_t max_tokens, std::size_t tile_rows) : tile_rows_(tile_ro
 
 void Batch::assign(std::span<const Piece> pieces) {
   rows_.clear();
+  strips_.clear();
   order_.clear();
   tiles_.clear();
   parts_.clear();

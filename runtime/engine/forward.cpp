@@ -165,7 +165,7 @@ void Forward::dense_block(const Layer& layer, const FeedForward& ffn, Range rows
 }
 
 // x += sum over the experts of each token of weight * expert(n), n = norm(x). The rows of n are gathered by expert, so
-// that each expert's weights are read once. If there is a single token, every worker routes it for itself.
+// that each expert's weights are read once. Every worker routes a single token, or its own, for itself.
 void Forward::expert_block(const Layer& layer, const MixtureOfExperts& moe, Range rows, Worker& worker) {
   FeedForwardScratch& scratch = scratch_.feed_forward;
   const bool single = rows.size() == 1;

@@ -37,7 +37,7 @@ class Forward {
 
   // Runs the tokens of all pieces and appends them to their contexts. Writes the requested logits in the order of the
   // pieces: [sum of logit_rows, vocab_size]. Throws Error as check_tokens() does, before anything has changed, and
-  // Cancelled, in any layer, before the contexts have changed.
+  // Cancelled, in any layer's attention, before the contexts have changed.
   void run(std::span<const Piece> pieces, Matrix<float> logits);
 
   // Runs a batch of one piece, with logits.rows as its logit_rows.

@@ -71,7 +71,9 @@ Scratch::Scratch(const Model& model, std::size_t max_tokens, std::size_t max_pos
   const std::size_t widest = std::max({d, q_cols, widest_feed_forward(model)});
   const std::size_t of_blocks = to_int8_blocks.row_bytes(widest);  // a model that is stored so may replace this one
   const std::size_t of_model = model.rounding ? model.rounding->row_bytes(widest) : 0;
-  rounded = {(max_tokens + workers) * slots_per_token(config), std::max(of_blocks, of_model)};
+  constexpr std::size_t line = 64;  // of the caches: rows of q8_r start at one, whatever the worker's first
+  const std::size_t bytes = (std::max(of_blocks, of_model) + line - 1) / line * line;
+  rounded = {(max_tokens + workers) * slots_per_token(config), bytes};
   for (std::size_t w = 0; w < workers; ++w) attention.emplace_back(config, max_positions);
 }
 

@@ -46,11 +46,11 @@ struct FeedForwardScratch {
   FeedForwardScratch(const Model& model, std::size_t max_tokens, std::size_t workers);
 
   Buffer<float> gate;            // [S, F]
-  Buffer<float> up;              // [S, F]
+  Buffer<float> up;              // [S, F], or parts of it: see gate_up()
   Buffer<float> out;             // [S, d]
   Buffer<float> gathered;        // [S, d], only with experts
   Buffer<float> router_scores;   // [T + W, experts]
-  std::vector<Routing> routing;  // [W]; all workers use the first if there are several tokens
+  std::vector<Routing> routing;  // [W]; all workers use the first for tokens that they share
 };
 
 // Each worker computes a single row that all workers read for itself, which is faster than waiting for another worker.

@@ -112,11 +112,9 @@ class Worker {
 
   // Returns when every worker of the team has called it. All that they wrote before is then visible to every worker.
   void barrier() noexcept {
-    const auto wait = [this] { count_ > 1 ? barrier_->wait(index_) : void(); };
-    if (!profile_) return wait();
-    const Operation interrupted = profile_->enter(Operation::barrier_wait);
-    wait();
-    profile_->enter(interrupted);
+    const Operation interrupted = profile_ ? profile_->enter(Operation::barrier_wait) : Operation{};
+    if (count_ > 1) barrier_->wait(index_);
+    if (profile_) profile_->enter(interrupted);
   }
 
   // Charges this thread's time to `operation` from now on, if profiling.

@@ -68,9 +68,9 @@ struct Product {
   std::size_t first_panel, last_panel;
   const X* x;  // [tokens][x_stride]
   std::size_t x_stride;
-  std::size_t tokens;  // 1 at least
-  float* y;            // [tokens][y_stride]; only the requested rows are written
-  std::size_t y_stride;
+  std::size_t tokens;      // 1 at least
+  float* y;                // [tokens][y_stride]; only the requested rows are written
+  std::size_t y_stride;    // may be less than rows, if the requested ones are not more
   bool continues = false;  // y has the sum over earlier columns, to which this adds; else it is only written
 };
 template <class W>
