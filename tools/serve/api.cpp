@@ -320,9 +320,10 @@ RequestError Api::cannot_wait() const {
   return {"too many requests are waiting; try again later", "", "queue_full"};
 }
 
-// Returns false if too many requests wait.
+// Returns false if too many requests wait. Instead of this one, a larger one may be rejected that waits.
 bool Api::post(const std::shared_ptr<Work>& work) {
-  return brief_tasks_.post([this, work] { prepare(work, false); });
+  return brief_tasks_.post([this, work] { prepare(work, false); }, work->http.body.size(),
+                           [this, work] { send_error(*work->answer, cannot_wait(), work->route.errors()); });
 }
 
 // The same, for the other thread.
@@ -360,8 +361,6 @@ void Api::guarded(HttpAnswer& answer, ErrorBody errors, const std::function<void
   const Cancellation by_server(draining_), by_client(answer.gone());
   try {
     action();
-  } catch (const ClientGone&) {
-    return;
   } catch (const Cancelled&) {
     if (!answer.gone()) send_error(answer, being_shut_down(), errors);
   } catch (...) {
@@ -398,8 +397,8 @@ void Api::reject_work(bool with_begun) {
 }
 
 // A model of another type than a string is the reader's to reject.
-std::shared_ptr<ServedModel> Api::model_of(const ChatJson& body, const Answer& answer) {
-  return models_.get(text_or_empty(body, "model"), answer->gone());
+std::shared_ptr<ServedModel> Api::model_of(const ChatJson& body) {
+  return models_.get(text_or_empty(body, "model"));
 }
 
 // The model of the body is known.
@@ -411,7 +410,7 @@ RequestDefaults Api::defaults_for(const ChatJson& body) const {
 }
 
 void Api::complete(const ApiRequest& given, const Answer& answer, bool chat) {
-  const std::shared_ptr<ServedModel> served = model_of(given.body, answer);
+  const std::shared_ptr<ServedModel> served = model_of(given.body);
   const SubmitTexts submit = submit_to(*served);
   Request request = read_request(given.body, chat, defaults_for(given.body));
   take_hints()(request.hints);
@@ -450,7 +449,7 @@ ResponseRequest Api::response_request(const ApiRequest& request) const {
 }
 
 void Api::responses(const ApiRequest& given, const Answer& answer) {
-  const std::shared_ptr<ServedModel> served = model_of(given.body, answer);
+  const std::shared_ptr<ServedModel> served = model_of(given.body);
   const SubmitTexts submit = submit_to(*served);
   ResponseRequest request = response_request(given);
   take_hints()(request.text.hints);
@@ -458,7 +457,7 @@ void Api::responses(const ApiRequest& given, const Answer& answer) {
 }
 
 void Api::count_response_tokens(const ApiRequest& request, const Answer& answer) {
-  const std::shared_ptr<ServedModel> served = model_of(request.body, answer);
+  const std::shared_ptr<ServedModel> served = model_of(request.body);
   send_json(*answer, response_tokens(served->model, response_request(request)));
 }
 
@@ -558,7 +557,7 @@ void Api::text_generation_info(const ApiRequest&, const Answer& answer) {
 
 // As vLLM's, for programs that leave encoding to the server.
 void Api::tokenizer_info(const ApiRequest&, const Answer& answer) {
-  const std::shared_ptr<ServedModel> served = model_of(ChatJson::object(), answer);
+  const std::shared_ptr<ServedModel> served = model_of(ChatJson::object());
   const Tokenizer& tokenizer = served->model.tokenizer();
   ChatJson info{{"model_max_length", served->model.llm().positions}};
   for (const auto& [name, id] : {std::pair{"bos_token", tokenizer.bos_id()},
@@ -603,7 +602,7 @@ std::vector<std::int32_t> Api::tokens_of(const TextModel& model, const ChatJson&
 }
 
 void Api::tokenize(const ApiRequest& request, const Answer& answer) {
-  const std::shared_ptr<ServedModel> served = model_of(request.body, answer);
+  const std::shared_ptr<ServedModel> served = model_of(request.body);
   const TextModel& model = served->model;
   const Tokenizer& tokenizer = model.tokenizer();
   BodyFields fields(request.body);
@@ -624,7 +623,7 @@ void Api::tokenize(const ApiRequest& request, const Answer& answer) {
 }
 
 void Api::detokenize(const ApiRequest& request, const Answer& answer) {
-  const std::shared_ptr<ServedModel> served = model_of(request.body, answer);
+  const std::shared_ptr<ServedModel> served = model_of(request.body);
   const Tokenizer& tokenizer = served->model.tokenizer();
   BodyFields fields(request.body);
   fields.text("model");
@@ -649,7 +648,7 @@ void Api::detokenize(const ApiRequest& request, const Answer& answer) {
 
 // Takes the body of a chat completion.
 void Api::apply_template(const ApiRequest& request, const Answer& answer) {
-  const std::shared_ptr<ServedModel> served = model_of(request.body, answer);
+  const std::shared_ptr<ServedModel> served = model_of(request.body);
   send_json(*answer, {{"prompt", prompt_of(served->model, prompt_request(request.body)).bytes}});
 }
 
@@ -661,7 +660,7 @@ void Api::inside(const ApiRequest& request, const Answer& answer) {
         "permission_denied");
   }
   begin_long_work();
-  const std::shared_ptr<ServedModel> served = model_of(request.body, answer);
+  const std::shared_ptr<ServedModel> served = model_of(request.body);
   std::shared_ptr<const Model> weights;  // which the engine's thread may replace
   served->engine.run_between_steps([&](ContextPool&) { weights = served->model.llm().model; });
   send_json(*answer, inside_json(served->model, *weights, request.body, defaults_for(request.body)));
@@ -757,7 +756,7 @@ void Api::ollama(const ApiRequest& request, const Answer& answer, OllamaRoute ro
     models_.unload(name);
     return send_json(*answer, ollama_unloaded(route, request.body));
   }
-  const std::shared_ptr<ServedModel> served = models_.get(name, answer->gone());
+  const std::shared_ptr<ServedModel> served = models_.get(name);
   start_ollama(route, served->model, submit_to(*served), request.body, options_.defaults, take_seeds(request),
                take_hints(), answer);
 }
@@ -779,7 +778,7 @@ void Api::ollama_running_models(const ApiRequest&, const Answer& answer) {
 }
 
 void Api::ollama_show_model(const ApiRequest& request, const Answer& answer) {
-  const std::shared_ptr<ServedModel> served = models_.get(ollama_model_name(request.body), answer->gone());
+  const std::shared_ptr<ServedModel> served = models_.get(ollama_model_name(request.body));
   std::time_t modified = started_;
   for (const ModelShelf::Listed& model : models_.list()) {
     if (model.name == served->model.names().front() && model.created > 0) modified = model.created;

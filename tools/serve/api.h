@@ -152,7 +152,7 @@ class Api {
   void flush_cache(const ApiRequest& request, const Answer& answer);
   void one_model(const ApiRequest& request, const Answer& answer);
   void handle_route(const Route& route, HttpRequest request, Answer answer);
-  std::shared_ptr<ServedModel> model_of(const ChatJson& body, const Answer& answer);
+  std::shared_ptr<ServedModel> model_of(const ChatJson& body);
   RequestDefaults defaults_for(const ChatJson& body) const;
   void load_weights(ServedModel& served, const std::string& checkpoint, const std::string& path, const Answer& answer);
   std::string stuck_reason() const;

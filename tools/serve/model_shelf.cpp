@@ -14,6 +14,7 @@
 #include "tools/options/checkpoint_choice.h"
 #include "tools/terminal/language.h"
 #include "tools/terminal/note.h"
+#include "weights/base/cancel.h"
 #include "weights/base/text.h"
 #include "weights/io/path.h"
 #include "weights/io/sha256.h"
@@ -29,10 +30,10 @@ bool is_usual_name(std::string_view name) {
 }
 
 // The checkpoints in the folder's folder "lora", where MiniMind's trainers write LoRAs.
-std::vector<ListedCheckpoint> list_lora_folder(const std::string& folder) {
+std::vector<ListedCheckpoint> list_lora_folder(const std::string& folder, const std::vector<ListedCheckpoint>& known) {
   const std::filesystem::path own = std::filesystem::path(folder) / "lora";
   std::error_code unreadable;
-  return std::filesystem::is_directory(own, unreadable) ? list_checkpoints(own.string())
+  return std::filesystem::is_directory(own, unreadable) ? list_checkpoints(own.string(), known)
                                                         : std::vector<ListedCheckpoint>();
 }
 
@@ -51,8 +52,13 @@ std::string folder_of(const std::string& path) {
 
 constexpr std::size_t most_logged_names = 100, most_dropped_names = 200;
 
-// A client that is gone is noticed within this time.
-constexpr std::chrono::milliseconds gone_check(20);
+// Thrown to a request for a model that gets no memory in time.
+struct NoRoom : RequestError {
+  using RequestError::RequestError;
+};
+
+// A client that is gone, and the end of the server, are noticed within this time.
+constexpr std::chrono::milliseconds cancel_check(20);
 
 // A model on the shelf without texts that no request holds: with the shelf's mutex locked, nobody comes to hold it.
 bool is_unused(const std::shared_ptr<ServedModel>& served) {
@@ -95,8 +101,6 @@ std::string_view without_tag(std::string_view name) {
   return name;
 }
 
-const std::atomic<bool> ModelShelf::never_gone = false;
-
 ModelShelf::ModelShelf(Settings settings)
     : settings_(std::move(settings)), folder_(folder_of(settings_.arguments.checkpoint.model)) {
   if (folder_.empty()) {
@@ -130,7 +134,8 @@ void ModelShelf::read_folder() {
     files.push_back({taken ? path.filename().string() : stem, checkpoint.path, checkpoint.written / 1'000'000'000,
                      checkpoint.bytes, checkpoint.problem, checkpoint.files});
   };
-  for (const ListedCheckpoint& checkpoint : list_checkpoints(folder_)) {
+  listed_ = list_checkpoints(folder_, listed_);
+  for (const ListedCheckpoint& checkpoint : listed_) {
     // One that is being written stays a model if it is loaded.
     const auto is_loaded = [&] {
       const std::lock_guard lock(mutex_);
@@ -139,7 +144,8 @@ void ModelShelf::read_folder() {
     const bool is_model = checkpoint.is_model || (!checkpoint.is_lora && is_loaded());
     add(is_model ? files_ : (checkpoint.is_lora ? loras_ : unreadable_), checkpoint);
   }
-  for (const ListedCheckpoint& checkpoint : list_lora_folder(folder_)) {
+  listed_loras_ = list_lora_folder(folder_, listed_loras_);
+  for (const ListedCheckpoint& checkpoint : listed_loras_) {
     if (!checkpoint.is_model) add(checkpoint.is_lora ? loras_ : unreadable_, checkpoint);
   }
 }
@@ -166,7 +172,7 @@ void ModelShelf::keep(const ServedModel& served) {
   loaded->has_given_weights = true;
 }
 
-std::shared_ptr<ServedModel> ModelShelf::get(const std::string& name, const std::atomic<bool>& gone) {
+std::shared_ptr<ServedModel> ModelShelf::get(const std::string& name) {
   if (folder_.empty()) {
     std::shared_ptr<ServedModel> model = only();
     if (is_usual_name(name) || model->model.has_name(std::string(without_tag(name)))) return model;
@@ -177,7 +183,7 @@ std::shared_ptr<ServedModel> ModelShelf::get(const std::string& name, const std:
     log_other_name(name, own);
     return model;
   }
-  return loaded_or_newer(find_now(name), gone);
+  return loaded_or_newer(find_now(name));
 }
 
 void ModelShelf::unload(const std::string& name) {
@@ -250,7 +256,7 @@ std::shared_ptr<ServedModel> ModelShelf::use(const Loaded& loaded) {
   return loaded.served;
 }
 
-std::shared_ptr<ServedModel> ModelShelf::loaded_or_newer(const Named& named, const std::atomic<bool>& gone) {
+std::shared_ptr<ServedModel> ModelShelf::loaded_or_newer(const Named& named) {
   const File& file = named.file;
   if (waits_for_room_) begin_long_work();  // later requests do not keep the memory from one that waits for it
   {
@@ -262,7 +268,12 @@ std::shared_ptr<ServedModel> ModelShelf::loaded_or_newer(const Named& named, con
   }
   begin_long_work();
   try {
-    return load(named, gone);
+    return load(named);
+  } catch (const NoRoom&) {
+    const std::lock_guard lock(mutex_);
+    const Loaded* const current = find_loaded(file.name);
+    if (!current) throw;
+    return use(*current);
   } catch (const RequestError&) {  // it is not whole yet, or never will be
     const std::lock_guard lock(mutex_);
     Loaded* const current = find_loaded(file.name);
@@ -295,7 +306,7 @@ ModelShelf::Loaded* ModelShelf::find_loaded(const std::string& name) {
   return found == loaded_.end() ? nullptr : &*found;
 }
 
-std::shared_ptr<ServedModel> ModelShelf::load(const Named& named, const std::atomic<bool>& gone) {
+std::shared_ptr<ServedModel> ModelShelf::load(const Named& named) {
   const File& file = named.file;
   const std::string& name = file.name;
   GenerationArguments arguments = settings_.arguments;
@@ -310,7 +321,7 @@ std::shared_ptr<ServedModel> ModelShelf::load(const Named& named, const std::ato
                       quote(name), megabytes(bytes), megabytes(settings_.models_memory)),
           "model");
     }
-    make_room(bytes, gone);
+    make_room(name, bytes);
     served = start(arguments, name);
   } catch (const RequestError&) {
     throw;
@@ -347,24 +358,34 @@ std::shared_ptr<ServedModel> ModelShelf::start(const GenerationArguments& argume
   return std::make_shared<ServedModel>(arguments, settings_.chat_template, name, settings_.limits, turns_, on_idle);
 }
 
-// Drops models, the least recently used first, until `bytes` more fit. Waits for texts to end.
-void ModelShelf::make_room(std::size_t bytes, const std::atomic<bool>& gone) {
+// Drops models, the least recently used first, until `bytes` more fit. Waits for texts to end, but not for long.
+void ModelShelf::make_room(const std::string& name, std::size_t bytes) {
   struct Waiting {
     explicit Waiting(std::atomic<bool>& flag) : flag_(flag) { flag_ = true; }
     ~Waiting() { flag_ = false; }
     std::atomic<bool>& flag_;
   } const waiting(waits_for_room_);
+  using Clock = std::chrono::steady_clock;
   std::unique_lock lock(mutex_);
+  const Clock::time_point start = Clock::now(), end = start + settings_.longest_wait_for_room;
+  const bool may_wait = start >= next_wait_;
   while (!has_room(bytes)) {
     std::shared_ptr<ServedModel> dropped = take_idle();
     if (!dropped) {
-      if (gone || draining_) throw ClientGone();
+      check_cancelled();
       if (std::ranges::all_of(loaded_, [](const Loaded& model) { return is_unused(model.served); })) {
         throw RequestError("the model that /update_weights_from_disk changes leaves too little of --models-memory",
                            "model");
       }
+      if (const Clock::time_point now = Clock::now(); !may_wait || now >= end) {
+        if (may_wait) next_wait_ = now + settings_.longest_wait_for_room;
+        throw NoRoom(fmt::format("model is {}, for which there is no room now: texts of other models run, and the "
+                                 "server's --models-memory is {}; try again later",
+                                 quote(name), megabytes(settings_.models_memory)),
+                     "model", "queue_full");
+      }
       for (const Loaded& model : loaded_) model.served->engine.hurry();
-      idle_.wait_for(lock, gone_check);
+      idle_.wait_for(lock, cancel_check);
       continue;
     }
     lock.unlock();  // its engine may still be about to say that it is idle

@@ -36,9 +36,6 @@ struct ServedModel {
 // Returns a model's name without Ollama's tag ":latest".
 std::string_view without_tag(std::string_view name);
 
-// Thrown to a request that waits for a model when its client is gone: nobody gets its answer.
-struct ClientGone {};
-
 // The models that a server has: one file, or every checkpoint in a folder under its name, loaded when it is first
 // requested. NAME:LORA is a model with a LoRA of the folder, or of its folder lora/, merged, and NAME:latest is NAME
 // unless a LoRA is called so. The folder may change at any time, as it does while a trainer saves to it: the next
@@ -51,6 +48,8 @@ class ModelShelf {
     std::string chat_template;
     EngineLimits limits;        // of each model
     std::size_t models_memory;  // most bytes of weights; models make room for another one when their texts have ended
+    // A request for a model waits no longer for them, and for as long afterwards none does: others wait meanwhile.
+    std::chrono::milliseconds longest_wait_for_room = std::chrono::seconds(10);
     // Gets what only the operator may know: why a file cannot be read, and which other names requests give to a single
     // model. Empty: nobody does.
     std::function<void(const std::string&)> log{};
@@ -63,8 +62,9 @@ class ModelShelf {
   // of a folder, has any name but that of another checkpoint next to it. Loads the model if it is not loaded. The model
   // stays on the shelf while it is held or its engine has texts. Any number of threads for brief work may call this,
   // and one other. Throws RequestError, LongWork if this thread is for brief work and the model is to be loaded, or
-  // another waits for memory, and ClientGone if `gone` is set while it waits for memory.
-  std::shared_ptr<ServedModel> get(const std::string& name, const std::atomic<bool>& gone = never_gone);
+  // another waits for memory, and Cancelled if that is requested while it waits for memory. If a model that was written
+  // anew gets no memory in time, returns it as it was.
+  std::shared_ptr<ServedModel> get(const std::string& name);
 
   // Drops a model of the folder from memory, once its texts have ended; the next request for it loads it again. Throws
   // RequestError for a single model, whose memory the server's end frees, for one with weights that it was given, and
@@ -135,12 +135,12 @@ class ModelShelf {
   void look_at_folder();
   Named find(const std::string& name);
 
-  std::shared_ptr<ServedModel> loaded_or_newer(const Named& named, const std::atomic<bool>& gone);
+  std::shared_ptr<ServedModel> loaded_or_newer(const Named& named);
   void log_other_name(const std::string& name, const std::string& own);
-  std::shared_ptr<ServedModel> load(const Named& named, const std::atomic<bool>& gone);
+  std::shared_ptr<ServedModel> load(const Named& named);
   std::shared_ptr<ServedModel> start(const GenerationArguments& arguments, const std::string& name);
   [[noreturn]] void fail_to_read(const std::string& name, const std::string& reason) const;
-  void make_room(std::size_t bytes, const std::atomic<bool>& gone);
+  void make_room(const std::string& name, std::size_t bytes);
   // With mutex_ locked:
   Loaded* find_loaded(const std::string& name);
   bool is_to_drop(const Loaded& model) const;
@@ -149,14 +149,13 @@ class ModelShelf {
   std::shared_ptr<ServedModel> take_idle();
   std::shared_ptr<ServedModel> take(std::size_t index);
 
-  static const std::atomic<bool> never_gone;
-
   const Settings settings_;
   const std::string folder_;  // empty: a single model
   StepTurns turns_;
   std::string only_;  // the name of the model that was alone in the folder at the start; empty if there were several
 
-  std::mutex folder_mutex_;  // guards these; locked before mutex_
+  std::mutex folder_mutex_;                              // guards these; locked before mutex_
+  std::vector<ListedCheckpoint> listed_, listed_loras_;  // as they were read
   std::vector<File> files_, loras_, unreadable_;
   std::vector<WrittenFile> folder_files_;  // when they were listed
 
@@ -167,8 +166,9 @@ class ModelShelf {
   std::function<void()> on_outdated_;  // the engines of loaded_ call it, also while they are destroyed
   std::vector<Loaded> loaded_;
   std::uint64_t uses_ = 0;
-  std::set<std::string> other_names_;            // hashes of those that the log has
-  std::map<std::string, EngineCounts> dropped_;  // of models that are not loaded any more
+  std::chrono::steady_clock::time_point next_wait_;  // before, no request waits for room
+  std::set<std::string> other_names_;                // hashes of those that the log has
+  std::map<std::string, EngineCounts> dropped_;      // of models that are not loaded any more
   bool draining_ = false;
 };
 

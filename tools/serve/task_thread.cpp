@@ -33,13 +33,21 @@ void TaskThread::stop() {
   wake_.notify_one();
 }
 
-bool TaskThread::post(std::function<void()> task, std::size_t cost) {
+bool TaskThread::post(std::function<void()> task, std::size_t cost, std::function<void()> reject) {
+  Task rejected;
   {
     const std::lock_guard lock(mutex_);
-    if (stopping_ || tasks_.size() >= most_waiting_) return false;
-    tasks_.push_back({std::move(task), cost});
+    if (stopping_) return false;
+    if (tasks_.size() >= most_waiting_) {
+      const auto costliest = std::ranges::max_element(tasks_, {}, &Task::cost);
+      if (costliest == tasks_.end() || costliest->cost <= cost || !costliest->reject) return false;
+      rejected = std::move(*costliest);
+      tasks_.erase(costliest);
+    }
+    tasks_.push_back({std::move(task), cost, std::move(reject)});
   }
   wake_.notify_one();
+  if (rejected.reject) rejected.reject();
   return true;
 }
 

@@ -31,7 +31,8 @@ class TaskThread {
   ~TaskThread();
 
   // Returns false if too many tasks wait, or after stop(). A task must not throw. Tasks of one cost are run in order.
-  bool post(std::function<void()> task, std::size_t cost = 0);
+  // If one that costs more waits and has `reject`, which must not throw, that is called instead of the task.
+  bool post(std::function<void()> task, std::size_t cost = 0, std::function<void()> reject = {});
 
   // Drops the tasks that wait.
   void stop();
@@ -43,6 +44,7 @@ class TaskThread {
   struct Task {
     std::function<void()> run;
     std::size_t cost = 0;
+    std::function<void()> reject{};
   };
   void run(Priority priority);
   Task take();

@@ -81,8 +81,10 @@ void describe_model(ListedCheckpoint& found) {
   }
 }
 
-ListedCheckpoint listed(const fs::path& path) {
+ListedCheckpoint listed(const fs::path& path, const std::vector<ListedCheckpoint>& known) {
   ListedCheckpoint found{.path = path.generic_string(), .files = written_files(path.generic_string())};
+  const auto same = std::ranges::find(known, found.files, &ListedCheckpoint::files);
+  if (same != known.end() && same->path == found.path && same->problem.empty()) return *same;
   for (const fs::path& file : weight_files(path)) {
     const auto written = written_file(file);
     if (!written) continue;
@@ -97,13 +99,13 @@ ListedCheckpoint listed(const fs::path& path) {
 
 }  // namespace
 
-std::vector<ListedCheckpoint> list_checkpoints(const std::string& folder) {
+std::vector<ListedCheckpoint> list_checkpoints(const std::string& folder, const std::vector<ListedCheckpoint>& known) {
   std::vector<ListedCheckpoint> found;
   std::error_code ignored;
   for (const auto& entry : fs::directory_iterator(folder, ignored)) {
     const bool is_file = entry.is_regular_file(ignored) && has_suffix_of_a_model(entry.path());
     const bool is_model_folder = entry.is_directory(ignored) && is_hf_folder(entry.path().generic_string());
-    if (is_file || is_model_folder) found.push_back(listed(entry.path()));
+    if (is_file || is_model_folder) found.push_back(listed(entry.path(), known));
   }
   std::sort(found.begin(), found.end(), [](const ListedCheckpoint& a, const ListedCheckpoint& b) {
     return std::tie(b.written, a.path) < std::tie(a.written, b.path);

@@ -31,8 +31,10 @@ struct ListedCheckpoint {
 };
 
 // Returns the checkpoints directly in `folder`, newest first: .pth, .pt, .bin, .safetensors and .gguf files, and
-// Hugging Face folders. Opens each one to find what it is.
-std::vector<ListedCheckpoint> list_checkpoints(const std::string& folder);
+// Hugging Face folders. Opens each one to find what it is, unless it is a model or a LoRA of `known`, an earlier
+// result, and was not written since.
+std::vector<ListedCheckpoint> list_checkpoints(const std::string& folder,
+                                               const std::vector<ListedCheckpoint>& known = {});
 
 // Returns the files of a checkpoint, or those directly in a folder and in its folders that look like checkpoints,
 // sorted. Opens none. Equal results show that nothing was written, replaced, added or removed.

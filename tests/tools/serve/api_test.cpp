@@ -3002,7 +3002,8 @@ TEST_F(ApiTest, RejectsRequestsThatItHasNoRoomFor) {
   for (int i = 0; i < 100'000 && !has_room; ++i) has_room = fits();
   ASSERT_TRUE(has_room);
   const auto holding = hold_thread(own, small_text);
-  std::vector<std::shared_ptr<FakeAnswer>> waiting{holding, post_to(own, "/tokenize", body)};
+  const auto large = post_to(own, "/tokenize", body);
+  std::vector<std::shared_ptr<FakeAnswer>> waiting{holding, large};
   const auto expect_rejected = [](const FakeAnswer& answer) {
     ASSERT_TRUE(answer.has_ended());
     EXPECT_EQ(answer.status(), 429);
@@ -3024,7 +3025,7 @@ TEST_F(ApiTest, RejectsRequestsThatItHasNoRoomFor) {
   holding->release();
   for (const auto& answer : waiting) {
     ASSERT_TRUE(answer->wait());
-    EXPECT_EQ(answer->status(), 200);
+    EXPECT_EQ(answer->status(), answer == large ? 429 : 200) << "a smaller one has got its place";
   }
   const auto again = post_to(own, "/tokenize", body);
   ASSERT_TRUE(again->wait());
@@ -3784,11 +3785,14 @@ TEST(ModelShelfTest, KeepsAModelThatIsHeld) {
   const TemporaryFolder folder;
   ModelShelf models(settings_of(folder, {"a.pth", "b.pth"}, one_demo));
   std::shared_ptr<ServedModel> held = models.get("a");
-  const std::atomic<bool> gone = true;
-  EXPECT_THROW(models.get("b", gone), ClientGone) << "waits for the memory of a";
+  {
+    const std::atomic<bool> gone = true;
+    const Cancellation by_client(gone);
+    EXPECT_THROW(models.get("b"), Cancelled) << "waits for the memory of a";
+  }
   EXPECT_EQ(models.get("a"), held);
   held.reset();
-  EXPECT_EQ(models.get("b", gone)->model.names(), std::vector<std::string>{"b"});
+  EXPECT_EQ(models.get("b")->model.names(), std::vector<std::string>{"b"});
 }
 
 TEST(ModelShelfTest, BriefWorkLoadsNoModel) {
@@ -3876,27 +3880,81 @@ TEST(ModelShelfTest, DropsNoModelForOneThatIsTooLarge) {
   }
 }
 
+// Of the model a, which has memory for one: a text that has it, and a request for b that waits for it, after which
+// another one for a waits, too.
+struct WaitingForMemory {
+  explicit WaitingForMemory(Api& api)
+      : first(complete_with(api, {{"model", "a"}, {"max_tokens", 4000}, {"ignore_eos", true}, {"stream", true}})) {
+    EXPECT_TRUE(first->wait_for_pieces(2));
+    waiting = complete_with(api, {{"model", "b"}});
+    for (std::size_t steps = 20; steps < 2000 && (!next || next->has_ended()); steps += 20) {
+      next = complete_with(api, {{"model", "a"}, {"max_tokens", 1}});
+      EXPECT_TRUE(first->wait_for_pieces(steps)) << "of which the next one needs one";
+    }
+    EXPECT_FALSE(next->has_ended()) << "later requests do not keep the memory from it";
+  }
+  std::shared_ptr<FakeAnswer> first, waiting, next;
+};
+
 TEST(ModelShelfTest, ARequestThatWaitsForMemoryEndsWithItsClient) {
   const TemporaryFolder folder;
   ModelShelf models(settings_of(folder, {"a.pth", "b.pth"}, one_demo));
   Api api(models, options());
-  const Json long_text{{"model", "a"}, {"max_tokens", 4000}, {"ignore_eos", true}, {"stream", true}};
-  const auto first = complete_with(api, long_text);
-  ASSERT_TRUE(first->wait_for_pieces(2));
-  const auto waiting = complete_with(api, {{"model", "b"}});
-  // From some time on, later requests wait for it.
-  std::shared_ptr<FakeAnswer> next;
-  for (std::size_t steps = 20; steps < 2000 && (!next || next->has_ended()); steps += 20) {
-    next = complete_with(api, {{"model", "a"}, {"max_tokens", 1}});
-    ASSERT_TRUE(first->wait_for_pieces(steps)) << "of which the next one needs one";
+  const WaitingForMemory requests(api);
+  requests.waiting->disconnect();
+  ASSERT_TRUE(requests.next->wait());
+  EXPECT_EQ(requests.next->status(), 200) << requests.next->body();
+  EXPECT_FALSE(requests.first->has_ended()) << "which has the memory";
+  EXPECT_FALSE(requests.waiting->has_ended()) << "an answer that nobody gets";
+  requests.first->disconnect();
+}
+
+TEST(ModelShelfTest, ARequestThatWaitsForMemoryIsToldThatTheServerShutsDown) {
+  const TemporaryFolder folder;
+  ModelShelf models(settings_of(folder, {"a.pth", "b.pth"}, one_demo));
+  Api api(models, options());
+  const WaitingForMemory requests(api);
+  api.drain();
+  for (const auto& answer : {requests.waiting, requests.next}) {
+    ASSERT_TRUE(answer->wait());
+    EXPECT_EQ(answer->status(), 503) << answer->body();
   }
-  EXPECT_FALSE(next->has_ended()) << "later requests do not keep the memory from it";
-  waiting->disconnect();
-  ASSERT_TRUE(next->wait());
-  EXPECT_EQ(next->status(), 200) << next->body();
-  EXPECT_FALSE(first->has_ended()) << "which has the memory";
-  EXPECT_FALSE(waiting->has_ended()) << "an answer that nobody gets";
-  first->disconnect();
+  requests.first->disconnect();
+}
+
+TEST(ModelShelfTest, ARequestWaitsForMemoryNoLongerThanOthersMayWaitForIt) {
+  const TemporaryFolder folder;
+  ModelShelf::Settings of_folder = settings_of(folder, {"a.pth", "b.pth"}, one_demo);
+  of_folder.longest_wait_for_room = std::chrono::milliseconds(300);
+  ModelShelf models(of_folder);
+  Api api(models, options());
+  const WaitingForMemory requests(api);
+  ASSERT_TRUE(requests.waiting->wait());
+  EXPECT_EQ(requests.waiting->status(), 429) << requests.waiting->body();
+  EXPECT_NE(requests.waiting->body().find("model is 'b', for which there is no room now"), std::string::npos)
+      << requests.waiting->body();
+  ASSERT_TRUE(requests.next->wait());
+  EXPECT_EQ(requests.next->status(), 200) << requests.next->body();
+  const auto again = complete_with(api, {{"model", "b"}});
+  ASSERT_TRUE(again->wait());
+  EXPECT_EQ(again->status(), 429) << "at once: " << again->body();
+  EXPECT_FALSE(requests.first->has_ended()) << "which has the memory";
+  requests.first->disconnect();
+}
+
+TEST(ModelShelfTest, AModelThatIsWrittenAnewWithoutMemoryForBothStaysUntilItsTextsEnd) {
+  const TemporaryFolder folder;
+  ModelShelf::Settings of_folder = settings_of(folder, {"a.pth"}, one_demo);
+  of_folder.longest_wait_for_room = std::chrono::milliseconds(50);
+  ModelShelf models(of_folder);
+  std::shared_ptr<ServedModel> held = models.get("a");
+  std::filesystem::copy_file(MINIMIND_SOURCE_DIR "/weights/demo/model.pth", folder.path() + "/a.pth",
+                             std::filesystem::copy_options::overwrite_existing);
+  for (int i = 0; i < 2; ++i) EXPECT_EQ(models.get("a"), held);
+  const std::weak_ptr<ServedModel> before = held;
+  held.reset();
+  models.get("a");
+  EXPECT_TRUE(before.expired());
 }
 
 const std::string golden_lora = MINIMIND_SOURCE_DIR "/tests/golden/v3-lora/";
@@ -4062,13 +4120,10 @@ TEST(ModelShelfTest, AModelThatIsGoneKeepsNoWeights) {
   EXPECT_THROW(models.keep(*served), RequestError);
 }
 
-TEST(ModelShelfTest, NoModelIsWaitedForOnceTheServerShutsDown) {
+TEST(ModelShelfTest, AModelThatIsLoadedOnceTheServerShutsDownTakesNoTexts) {
   const TemporaryFolder folder;
   ModelShelf models(settings_of(folder, {"a.pth", "b.pth"}, one_demo));
-  std::shared_ptr<ServedModel> held = models.get("a");
   models.drain();
-  EXPECT_THROW(models.get("b"), ClientGone);
-  held.reset();
   Api api(models, options());
   const auto answer = complete_with(api, {{"model", "b"}});
   ASSERT_TRUE(answer->wait());

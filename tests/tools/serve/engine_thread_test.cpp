@@ -291,6 +291,28 @@ TEST(TaskThreadTest, CostlyTasksKeepOutNoOthersAndOthersNoCostlyOnes) {
   EXPECT_EQ(order, "caebd") << "in turns the cheapest and the oldest";
 }
 
+TEST(TaskThreadTest, WhereAllPlacesAreTakenTheCostliestTaskGivesUpItsOwn) {
+  std::promise<void> begun, go, last;
+  std::string order;
+  const auto name = [&](char c) { return [&order, c] { order += c; }; };
+  TaskThread tasks(3);
+  EXPECT_TRUE(tasks.post([&] {
+    begun.set_value();
+    go.get_future().wait();
+  }));
+  begun.get_future().wait();
+  EXPECT_TRUE(tasks.post(name('a'), 5, name('A')));
+  EXPECT_TRUE(tasks.post(name('b'), 7, name('B')));
+  EXPECT_TRUE(tasks.post([&] { last.set_value(); }, 6));
+  EXPECT_FALSE(tasks.post(name('c'), 7, name('C'))) << "it costs no less";
+  EXPECT_TRUE(tasks.post(name('d'), 2, name('D')));
+  EXPECT_EQ(order, "B");
+  EXPECT_FALSE(tasks.post(name('e'), 5)) << "the costliest is not to be rejected";
+  go.set_value();
+  last.get_future().wait();
+  EXPECT_EQ(order, "Bda");
+}
+
 #ifdef __linux__
 // On Linux, threads have priorities of their own, which those that they start inherit.
 TEST(TaskThreadTest, WorkInTheBackgroundComesNoEarlierThanTheProgramDoes) {

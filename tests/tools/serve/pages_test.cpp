@@ -238,6 +238,7 @@ const std::map<std::string, std::size_t>& values() {
       {"responses", ResponseStore::most_responses},
       {"MB of responses", ResponseStore::most_bytes >> 20},
       {"MB of waiting bodies", ApiOptions().waiting_bytes >> 20},
+      {"seconds for room", in_seconds(ModelShelf::Settings().longest_wait_for_room)},
       {"tokens inside", most_tokens_inside},
       {"weights inside", most_weights_inside},
       {"positions inside", most_positions_inside},

@@ -42,6 +42,19 @@ TEST(ListCheckpoints, FoldersHaveFilesThatStartAsCheckpoints) {
             (std::vector<std::string>{path + "/gguf", path + "/pth", path + "/safetensors"}));
 }
 
+TEST(ListCheckpoints, OpensNoneAgainThatCouldBeReadAndWasNotWrittenSince) {
+  const TemporaryFolder folder;
+  for (const char* const name : {"a.pth", "b.pth"}) folder.write(name, pth_bytes(SmallModel{}.tensors()));
+  folder.write("cut.pth", "x");
+  std::vector<ListedCheckpoint> known = list_checkpoints(folder.path());
+  for (ListedCheckpoint& each : known) each.parameters = -1;
+  folder.write("b.pth", pth_bytes({{"a.lora.A.weight", counting_tensor({2, 8})}}));
+  for (const ListedCheckpoint& each : list_checkpoints(folder.path(), known)) {
+    EXPECT_EQ(each.parameters == -1, each.path.ends_with("/a.pth")) << each.path;
+    EXPECT_EQ(each.is_lora, each.path.ends_with("/b.pth")) << each.path;
+  }
+}
+
 TEST(ListCheckpoints, AFileThatIsGoneHasNotBeenWritten) {
   const TemporaryFolder folder;
   EXPECT_TRUE(written_files(folder.path() + "/gone.pth").empty());
