@@ -131,9 +131,11 @@ void EngineThread::check_room() const {
 void EngineThread::require_room() const {
   if (draining_) std::rethrow_exception(shutting_down());
   if (!has_no_room()) return;
-  throw RequestError(fmt::format("{} requests are waiting already, expected fewer than {}; try again later",
-                                 requests_ - std::min(requests_, limits_.parallel), limits_.queue),
-                     "", "queue_full");
+  throw RequestError(
+      fmt::format("{} requests run or wait already, as many as the server's --parallel {} and --queue {} "
+                  "allow; try again later",
+                  requests_, limits_.parallel, limits_.queue),
+      "", "queue_full");
 }
 
 void EngineThread::submit(std::vector<TextJob> jobs) {

@@ -25,7 +25,7 @@ struct TestMatrix {
   WeightMatrix packed;
 };
 
-TestMatrix random_matrix(std::size_t rows, std::size_t cols, std::mt19937& random) {
+TestMatrix random_matrix(std::size_t rows, std::size_t cols, std::mt19937& random, WeightType type = std::nullopt) {
   std::normal_distribution<float> normal(0, 1 / std::sqrt(static_cast<float>(cols)));
   std::vector<std::byte> bytes(rows * cols * sizeof(float));
   Rows values(rows, std::vector<double>(cols));
@@ -36,7 +36,7 @@ TestMatrix random_matrix(std::size_t rows, std::size_t cols, std::mt19937& rando
   }
   const StoredTensor stored{
       .dtype = DType::f32, .shape = {rows, cols}, .data = StoredBytes(std::move(bytes)), .file = "test"};
-  return {std::move(values), pack(stored, std::nullopt, 1)};
+  return {std::move(values), pack(stored, type, 1)};
 }
 
 std::vector<double> times(const Rows& matrix, const std::vector<double>& x) {
@@ -177,6 +177,50 @@ TEST_P(MoeLayer, EqualsTheLoopInDoublePrecision) {
       // Three products of at most max(hidden, width) terms of size about 1 each follow one another.
       const double terms = static_cast<double>(3 * std::max(sizes.hidden, sizes.width));
       EXPECT_NEAR(y[t * sizes.hidden + i], exact[i], terms * epsilon * magnitude) << "token " << t << ", column " << i;
+    }
+  }
+}
+
+// Workers that compute tokens alone take some columns at a time; those of a team divide the columns.
+TEST(GateUp, HasTheSameBitsInParts) {
+  constexpr std::size_t slots = 128, cols = 64, width = 793;
+  std::mt19937 random(8);
+  std::normal_distribution<float> normal;
+  std::vector<float> x(slots * cols);
+  for (float& value : x) value = normal(random);
+  for (const DType type : {DType::f32, DType::f16, DType::q8_0, DType::q4_0, DType::q8_r}) {
+    MixtureOfExperts one{.router = random_matrix(1, cols, random).packed,
+                         .experts = {},
+                         .routed_experts = 1,
+                         .experts_per_token = 1,
+                         .normalize = true};
+    std::vector<float> bias(width);
+    for (float& value : bias) value = normal(random);
+    one.experts.push_back({.gate_proj = random_matrix(width, cols, random, type).packed,
+                           .up_proj = random_matrix(width, cols, random, type).packed,
+                           .down_proj = random_matrix(cols, 32, random, type).packed,
+                           .gate_bias = bias,
+                           .up_bias = bias,
+                           .down_bias = {}});
+    const FeedForward& ffn = one.experts.front();
+    const Rounding* const rounding = ffn.up_proj.format().rounding;
+    const std::size_t row_bytes = rounding ? rounding->row_bytes(cols) : 0;
+    const Buffer<std::byte> rounded(slots, std::max<std::size_t>(1, row_bytes));
+    const Activations all{{x.data(), slots, cols}, {rounding ? rounded.row(0) : nullptr, slots, row_bytes}};
+    const FeedForwardScratch whole(model_with(one, {cols, width, 1, 0, 1, slots, true}), slots, 2);
+    const FeedForwardScratch parts(model_with(one, {cols, width, 1, 0, 1, slots, true}), slots, 2);
+    for (const kernels::Table& table : kernels::runnable()) {
+      for (std::size_t t = 0; rounding && t < slots; ++t) {
+        rounding->round(table, x.data() + t * cols, cols, rounded.row(t));
+      }
+      run_team(2, [&](Worker& worker) {
+        gate_up(table, HiddenAct::silu, ffn, all, {0, slots}, whole, worker);
+        const Range own = worker.share(slots);
+        gate_up(table, HiddenAct::silu, ffn, all.row_range(own), own, parts, worker.alone());
+      });
+      const Matrix<float> expected = hidden(ffn, {0, slots}, whole), found = hidden(ffn, {0, slots}, parts);
+      EXPECT_EQ(std::memcmp(found.data, expected.data, slots * width * sizeof(float)), 0)
+          << name_of(type) << ", " << table.name;
     }
   }
 }
