@@ -372,13 +372,14 @@ void ModelShelf::make_room(const std::string& name, std::size_t bytes) {
   while (!has_room(bytes)) {
     std::shared_ptr<ServedModel> dropped = take_idle();
     if (!dropped) {
-      check_cancelled();
       if (std::ranges::all_of(loaded_, [](const Loaded& model) { return is_unused(model.served); })) {
         throw RequestError("the model that /update_weights_from_disk changes leaves too little of --models-memory",
                            "model");
       }
-      if (const Clock::time_point now = Clock::now(); !may_wait || now >= end) {
-        if (may_wait) next_wait_ = now + settings_.longest_wait_for_room;
+      const Clock::time_point now = Clock::now();
+      if (Cancellation::requested() || !may_wait || now >= end) {
+        if (may_wait) next_wait_ = now + (now - start);  // as long as others have waited meanwhile
+        check_cancelled();
         throw NoRoom(fmt::format("model is {}, for which there is no room now: texts of other models run, and the "
                                  "server's --models-memory is {}; try again later",
                                  quote(name), megabytes(settings_.models_memory)),

@@ -48,7 +48,8 @@ class ModelShelf {
     std::string chat_template;
     EngineLimits limits;        // of each model
     std::size_t models_memory;  // most bytes of weights; models make room for another one when their texts have ended
-    // A request for a model waits no longer for them, and for as long afterwards none does: others wait meanwhile.
+    // A request for a model waits no longer for them, because others wait meanwhile, and none does for as long
+    // afterwards.
     std::chrono::milliseconds longest_wait_for_room = std::chrono::seconds(10);
     // Gets what only the operator may know: why a file cannot be read, and which other names requests give to a single
     // model. Empty: nobody does.
