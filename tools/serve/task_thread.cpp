@@ -77,7 +77,7 @@ void TaskThread::run(Priority priority) {
     began_ = Clock::now();
     lock.unlock();
     task.run();
-    task.run = nullptr;
+    task = {};  // without the lock, as in stop()
     lock.lock();
     is_busy_ = false;
   }

@@ -313,6 +313,21 @@ TEST(TaskThreadTest, WhereAllPlacesAreTakenTheCostliestTaskGivesUpItsOwn) {
   EXPECT_EQ(order, "Bda");
 }
 
+// What a task held may give it others when it ends.
+TEST(TaskThreadTest, WhatATaskHeldEndsWithoutTheLock) {
+  struct Held {
+    ~Held() { action(); }
+    std::function<void()> action;
+  };
+  std::promise<void> ended;
+  TaskThread tasks(2);
+  auto held = std::make_shared<Held>();
+  held->action = [&] { EXPECT_TRUE(tasks.post([&] { ended.set_value(); })); };
+  EXPECT_TRUE(tasks.post([held] {}, 1, [held] {}));
+  held.reset();
+  EXPECT_EQ(ended.get_future().wait_for(20s), std::future_status::ready);
+}
+
 #ifdef __linux__
 // On Linux, threads have priorities of their own, which those that they start inherit.
 TEST(TaskThreadTest, WorkInTheBackgroundComesNoEarlierThanTheProgramDoes) {
