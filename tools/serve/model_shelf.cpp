@@ -123,10 +123,14 @@ ModelShelf::ModelShelf(Settings settings)
 
 // Names are those of the files without their extensions, unless two of them are alike.
 void ModelShelf::read_folder() {
+  // Before they are opened: what is written meanwhile is seen the next time. Reading may be cancelled, and changes
+  // nothing then.
+  std::vector<WrittenFile> written = written_files(folder_);
+  listed_ = list_checkpoints(folder_, listed_);
+  listed_loras_ = list_lora_folder(folder_, listed_loras_);
   files_.clear();
   loras_.clear();
   unreadable_.clear();
-  folder_files_ = written_files(folder_);  // before they are opened: what is written meanwhile is seen the next time
   const auto add = [](std::vector<File>& files, const ListedCheckpoint& checkpoint) {
     const std::filesystem::path path(checkpoint.path);
     const std::string stem = path.stem().string();
@@ -134,7 +138,6 @@ void ModelShelf::read_folder() {
     files.push_back({taken ? path.filename().string() : stem, checkpoint.path, checkpoint.written / 1'000'000'000,
                      checkpoint.bytes, checkpoint.problem, checkpoint.files});
   };
-  listed_ = list_checkpoints(folder_, listed_);
   for (const ListedCheckpoint& checkpoint : listed_) {
     // One that is being written stays a model if it is loaded.
     const auto is_loaded = [&] {
@@ -144,10 +147,10 @@ void ModelShelf::read_folder() {
     const bool is_model = checkpoint.is_model || (!checkpoint.is_lora && is_loaded());
     add(is_model ? files_ : (checkpoint.is_lora ? loras_ : unreadable_), checkpoint);
   }
-  listed_loras_ = list_lora_folder(folder_, listed_loras_);
   for (const ListedCheckpoint& checkpoint : listed_loras_) {
     if (!checkpoint.is_model) add(checkpoint.is_lora ? loras_ : unreadable_, checkpoint);
   }
+  folder_files_ = std::move(written);
 }
 
 void ModelShelf::look_at_folder() {
@@ -370,7 +373,7 @@ void ModelShelf::make_room(const std::string& name, std::size_t bytes) {
   const Clock::time_point start = Clock::now(), end = start + settings_.longest_wait_for_room;
   const bool may_wait = start >= next_wait_;
   while (!has_room(bytes)) {
-    std::shared_ptr<ServedModel> dropped = take_idle();
+    std::shared_ptr<ServedModel> dropped = may_have_room(bytes) ? take_idle() : nullptr;
     if (!dropped) {
       if (std::ranges::all_of(loaded_, [](const Loaded& model) { return is_unused(model.served); })) {
         throw RequestError("the model that /update_weights_from_disk changes leaves too little of --models-memory",
@@ -380,7 +383,7 @@ void ModelShelf::make_room(const std::string& name, std::size_t bytes) {
       if (Cancellation::requested() || !may_wait || now >= end) {
         if (may_wait) next_wait_ = now + (now - start);  // as long as others have waited meanwhile
         check_cancelled();
-        throw NoRoom(fmt::format("model is {}, for which there is no room now: texts of other models run, and the "
+        throw NoRoom(fmt::format("model is {}, for which there is no room now: models are in use, and the "
                                  "server's --models-memory is {}; try again later",
                                  quote(name), megabytes(settings_.models_memory)),
                      "model", "queue_full");
@@ -393,6 +396,14 @@ void ModelShelf::make_room(const std::string& name, std::size_t bytes) {
     dropped.reset();
     lock.lock();
   }
+}
+
+// Whether there is room once the models that nobody uses are dropped.
+bool ModelShelf::may_have_room(std::size_t bytes) const {
+  for (const Loaded& model : loaded_) {
+    if (!is_unused(model.served) || model.has_given_weights) bytes += model.served->model.facts().bytes;
+  }
+  return bytes <= settings_.models_memory;
 }
 
 bool ModelShelf::has_room(std::size_t bytes) const {

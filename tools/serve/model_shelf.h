@@ -48,8 +48,8 @@ class ModelShelf {
     std::string chat_template;
     EngineLimits limits;        // of each model
     std::size_t models_memory;  // most bytes of weights; models make room for another one when their texts have ended
-    // A request for a model waits no longer for them, because others wait meanwhile, and none does for as long
-    // afterwards.
+    // The longest wait of a request for them. After one that failed, none waits for as long as it did, as others had
+    // to.
     std::chrono::milliseconds longest_wait_for_room = std::chrono::seconds(10);
     // Gets what only the operator may know: why a file cannot be read, and which other names requests give to a single
     // model. Empty: nobody does.
@@ -147,6 +147,7 @@ class ModelShelf {
   bool is_to_drop(const Loaded& model) const;
   std::shared_ptr<ServedModel> use(const Loaded& loaded);
   bool has_room(std::size_t bytes) const;
+  bool may_have_room(std::size_t bytes) const;
   std::shared_ptr<ServedModel> take_idle();
   std::shared_ptr<ServedModel> take(std::size_t index);
 

@@ -30,8 +30,8 @@ class TaskThread {
   // Waits for the task that runs; those that wait are not run.
   ~TaskThread();
 
-  // Returns false if too many tasks wait, or after stop(). A task must not throw. Tasks of one cost are run in order.
-  // If one that costs more waits and has `reject`, which must not throw, that is called instead of the task.
+  // Returns false after stop(), or if too many tasks wait, unless the costliest of them costs more than this one and
+  // has `reject`: that is called instead, on this thread. Neither may throw. Tasks of one cost are run in order.
   bool post(std::function<void()> task, std::size_t cost = 0, std::function<void()> reject = {});
 
   // Drops the tasks that wait.

@@ -4112,6 +4112,19 @@ TEST(ModelShelfTest, AModelWithGivenWeightsIsNotUnloaded) {
   EXPECT_EQ(models.only(), served);
 }
 
+TEST(ModelShelfTest, AClientThatLeavesWhileTheFolderIsReadTakesNoModelAway) {
+  const TemporaryFolder folder;
+  ModelShelf models(settings_of(folder, {"a.pth"}, 3 * one_demo));
+  std::filesystem::copy_file(MINIMIND_SOURCE_DIR "/weights/demo/model.pth", folder.path() + "/b.pth");
+  {
+    const std::atomic<bool> gone = true;
+    const Cancellation by_client(gone);
+    EXPECT_THROW(models.get("b"), Cancelled);
+  }
+  EXPECT_EQ(models.get("a")->model.names(), std::vector<std::string>{"a"});
+  EXPECT_EQ(models.get("b")->model.names(), std::vector<std::string>{"b"});
+}
+
 TEST(ModelShelfTest, AModelThatIsGoneKeepsNoWeights) {
   const TemporaryFolder folder;
   ModelShelf models(settings_of(folder, {"a.pth"}, 3 * one_demo));
