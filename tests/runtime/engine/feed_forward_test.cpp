@@ -183,7 +183,7 @@ TEST_P(MoeLayer, EqualsTheLoopInDoublePrecision) {
 
 // Workers that compute tokens alone take some columns at a time; those of a team divide the columns.
 TEST(GateUp, HasTheSameBitsInParts) {
-  constexpr std::size_t slots = 128, cols = 64, width = 793;
+  constexpr std::size_t slots = 256, cols = 64, width = 793;
   std::mt19937 random(8);
   std::normal_distribution<float> normal;
   std::vector<float> x(slots * cols);

@@ -319,12 +319,13 @@ TEST(TaskThreadTest, WhatATaskHeldEndsWithoutTheLock) {
     ~Held() { action(); }
     std::function<void()> action;
   };
-  std::promise<void> ended;
+  std::promise<void> released, ended;
   TaskThread tasks(2);
   auto held = std::make_shared<Held>();
   held->action = [&] { EXPECT_TRUE(tasks.post([&] { ended.set_value(); })); };
-  EXPECT_TRUE(tasks.post([held] {}, 1, [held] {}));
+  EXPECT_TRUE(tasks.post([held, &released] { released.get_future().wait(); }, 1, [held] {}));
   held.reset();
+  released.set_value();
   EXPECT_EQ(ended.get_future().wait_for(20s), std::future_status::ready);
 }
 
