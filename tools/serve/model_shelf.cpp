@@ -272,16 +272,12 @@ std::shared_ptr<ServedModel> ModelShelf::loaded_or_newer(const Named& named) {
   begin_long_work();
   try {
     return load(named);
-  } catch (const NoRoom&) {
-    const std::lock_guard lock(mutex_);
-    const Loaded* const current = find_loaded(file.name);
-    if (!current) throw;
-    return use(*current);
-  } catch (const RequestError&) {  // it is not whole yet, or never will be
+  } catch (const RequestError& error) {
     const std::lock_guard lock(mutex_);
     Loaded* const current = find_loaded(file.name);
     if (!current) throw;
-    current->refused = file.files;
+    const bool lacks_room = dynamic_cast<const NoRoom*>(&error) != nullptr;
+    if (!lacks_room) current->refused = file.files;  // it is not whole yet, or never will be
     return use(*current);
   }
 }
@@ -373,8 +369,7 @@ void ModelShelf::make_room(const std::string& name, std::size_t bytes) {
   const Clock::time_point start = Clock::now(), end = start + settings_.longest_wait_for_room;
   const bool may_wait = start >= next_wait_;
   while (!has_room(bytes)) {
-    std::shared_ptr<ServedModel> dropped = may_have_room(bytes) ? take_idle() : nullptr;
-    if (!dropped) {
+    if (!may_have_room(bytes)) {
       if (std::ranges::all_of(loaded_, [](const Loaded& model) { return is_unused(model.served); })) {
         throw RequestError("the model that /update_weights_from_disk changes leaves too little of --models-memory",
                            "model");
@@ -392,6 +387,7 @@ void ModelShelf::make_room(const std::string& name, std::size_t bytes) {
       idle_.wait_for(lock, cancel_check);
       continue;
     }
+    std::shared_ptr<ServedModel> dropped = take_idle();
     lock.unlock();  // its engine may still be about to say that it is idle
     dropped.reset();
     lock.lock();
@@ -401,7 +397,7 @@ void ModelShelf::make_room(const std::string& name, std::size_t bytes) {
 // Whether there is room once the models that nobody uses are dropped.
 bool ModelShelf::may_have_room(std::size_t bytes) const {
   for (const Loaded& model : loaded_) {
-    if (!is_unused(model.served) || model.has_given_weights) bytes += model.served->model.facts().bytes;
+    if (!may_drop(model)) bytes += model.served->model.facts().bytes;
   }
   return bytes <= settings_.models_memory;
 }
@@ -411,14 +407,18 @@ bool ModelShelf::has_room(std::size_t bytes) const {
   return bytes <= settings_.models_memory;
 }
 
-// Takes the least recently used of the models that nobody uses from the shelf; null if there is none.
+bool ModelShelf::may_drop(const Loaded& model) const {
+  return is_unused(model.served) && !model.has_given_weights;
+}
+
+// Takes the least recently used of the models that nobody uses, of which there must be one, from the shelf.
 std::shared_ptr<ServedModel> ModelShelf::take_idle() {
   auto oldest = loaded_.end();
   for (auto model = loaded_.begin(); model != loaded_.end(); ++model) {
-    if (!is_unused(model->served) || model->has_given_weights) continue;
+    if (!may_drop(*model)) continue;
     if (oldest == loaded_.end() || model->served->last_use < oldest->served->last_use) oldest = model;
   }
-  return oldest == loaded_.end() ? nullptr : take(static_cast<std::size_t>(oldest - loaded_.begin()));
+  return take(static_cast<std::size_t>(oldest - loaded_.begin()));
 }
 
 // Takes a model from the shelf, where its counts stay.

@@ -147,6 +147,7 @@ class ModelShelf {
   bool is_to_drop(const Loaded& model) const;
   std::shared_ptr<ServedModel> use(const Loaded& loaded);
   bool has_room(std::size_t bytes) const;
+  bool may_drop(const Loaded& model) const;
   bool may_have_room(std::size_t bytes) const;
   std::shared_ptr<ServedModel> take_idle();
   std::shared_ptr<ServedModel> take(std::size_t index);
