@@ -3783,13 +3783,11 @@ TEST(ModelShelfTest, WaitsForTextsThatUseTheMemory) {
 
 TEST(ModelShelfTest, KeepsAModelThatIsHeld) {
   const TemporaryFolder folder;
-  ModelShelf models(settings_of(folder, {"a.pth", "b.pth"}, one_demo));
+  ModelShelf::Settings of_folder = settings_of(folder, {"a.pth", "b.pth"}, one_demo);
+  of_folder.longest_wait_for_room = std::chrono::milliseconds(50);
+  ModelShelf models(of_folder);
   std::shared_ptr<ServedModel> held = models.get("a");
-  {
-    const std::atomic<bool> gone = true;
-    const Cancellation by_client(gone);
-    EXPECT_THROW(models.get("b"), Cancelled) << "waits for the memory of a";
-  }
+  EXPECT_THROW(models.get("b"), RequestError) << "waits for the memory of a, which is not given up";
   EXPECT_EQ(models.get("a"), held);
   held.reset();
   EXPECT_EQ(models.get("b")->model.names(), std::vector<std::string>{"b"});
@@ -3911,21 +3909,26 @@ TEST(ModelShelfTest, ARequestThatWaitsForMemoryEndsWithItsClient) {
 
 TEST(ModelShelfTest, ARequestThatWaitsForMemoryIsToldThatTheServerShutsDown) {
   const TemporaryFolder folder;
-  ModelShelf models(settings_of(folder, {"a.pth", "b.pth"}, one_demo));
-  Api api(models, options());
-  const WaitingForMemory requests(api);
-  api.drain();
+  ModelShelf::Settings of_folder = settings_of(folder, {"a.pth", "b.pth"}, one_demo);
+  of_folder.longest_wait_for_room = std::chrono::minutes(10);
+  ModelShelf models(of_folder);
+  std::optional<Api> api(std::in_place, models, options());
+  const WaitingForMemory requests(*api);
+  api->drain();
   for (const auto& answer : {requests.waiting, requests.next}) {
     ASSERT_TRUE(answer->wait());
     EXPECT_EQ(answer->status(), 503) << answer->body();
   }
+  const auto start = std::chrono::steady_clock::now();
+  api.reset();
+  EXPECT_LT(std::chrono::steady_clock::now() - start, std::chrono::minutes(1)) << "it waits no longer";
   requests.first->disconnect();
 }
 
 TEST(ModelShelfTest, ARequestWaitsForMemoryNoLongerThanOthersMayWaitForIt) {
   const TemporaryFolder folder;
   ModelShelf::Settings of_folder = settings_of(folder, {"a.pth", "b.pth"}, one_demo);
-  of_folder.longest_wait_for_room = std::chrono::milliseconds(300);
+  of_folder.longest_wait_for_room = std::chrono::milliseconds(300 * slowness);
   ModelShelf models(of_folder);
   Api api(models, options());
   const WaitingForMemory requests(api);
@@ -3935,9 +3938,11 @@ TEST(ModelShelfTest, ARequestWaitsForMemoryNoLongerThanOthersMayWaitForIt) {
       << requests.waiting->body();
   ASSERT_TRUE(requests.next->wait());
   EXPECT_EQ(requests.next->status(), 200) << requests.next->body();
+  const auto start = std::chrono::steady_clock::now();
   const auto again = complete_with(api, {{"model", "b"}});
   ASSERT_TRUE(again->wait());
-  EXPECT_EQ(again->status(), 429) << "at once: " << again->body();
+  EXPECT_EQ(again->status(), 429) << again->body();
+  EXPECT_LT(std::chrono::steady_clock::now() - start, of_folder.longest_wait_for_room / 2) << "others have waited";
   EXPECT_FALSE(requests.first->has_ended()) << "which has the memory";
   requests.first->disconnect();
 }
