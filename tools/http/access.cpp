@@ -92,15 +92,25 @@ std::optional<HttpFailure> HttpAccess::reject(const HttpAccessRequest& access) c
   if (from_elsewhere && request.method != "GET" && !(origin && allows_origin(*origin))) {
     return other_origin();
   }
-  if (keys_.empty() || is_public(request)) return std::nullopt;
-  const std::string* const azures = request.header("api-key");
-  if (azures && keys_.contains(*azures)) return std::nullopt;
-  const std::string* authorization = request.header("authorization");
-  if (!authorization) {
+  if (keys_.size() == 0 || is_public(request) || key_of(request)) return std::nullopt;
+  if (!request.header("authorization")) {
     return HttpFailure{401, "missing_api_key", "request: has no API key, expected 'Authorization: Bearer KEY'"};
   }
-  if (keys_.contains(bearer_key(*authorization))) return std::nullopt;
   return HttpFailure{401, "invalid_api_key", "request: incorrect API key, expected 'Authorization: Bearer KEY'"};
+}
+
+std::string HttpAccess::client_of(const HttpRequest& request, const std::string& network) const {
+  const std::optional<std::string_view> key = keys_.size() > 1 ? key_of(request) : std::nullopt;
+  return key ? sha256_of(*key) : network;
+}
+
+// The key of the server that the request has, if any.
+std::optional<std::string_view> HttpAccess::key_of(const HttpRequest& request) const {
+  const std::string* const azures = request.header("api-key");
+  if (azures && keys_.contains(*azures)) return *azures;
+  const std::string* const authorization = request.header("authorization");
+  if (!authorization || !keys_.contains(bearer_key(*authorization))) return std::nullopt;
+  return bearer_key(*authorization);
 }
 
 std::optional<HttpFailure> HttpAccess::reject_host(const HttpAccessRequest& access) const {

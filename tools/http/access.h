@@ -26,7 +26,7 @@ class HttpKeys {
  public:
   explicit HttpKeys(const std::vector<std::string>& keys);
 
-  bool empty() const { return hashes_.empty(); }
+  std::size_t size() const { return hashes_.size(); }
   bool contains(std::string_view given) const;
 
  private:
@@ -49,6 +49,10 @@ class HttpAccess {
   // - A page of another origin can send simple requests without permission. Browsers mark them with Sec-Fetch-Site.
   std::optional<HttpFailure> reject(const HttpAccessRequest& access) const;
 
+  // Returns HttpRequest::client: the hash of its key if there are several keys, else `network`, which is network_of()
+  // its address.
+  std::string client_of(const HttpRequest& request, const std::string& network) const;
+
   // Returns the header fields that let the page that sent the request read the answer.
   HttpHeaders cors_headers(const HttpRequest& request) const;
 
@@ -59,6 +63,7 @@ class HttpAccess {
   std::optional<HttpFailure> answer_preflight(const HttpRequest& request, HttpHeaders& headers) const;
 
  private:
+  std::optional<std::string_view> key_of(const HttpRequest& request) const;
   std::optional<HttpFailure> reject_host(const HttpAccessRequest& access) const;
   std::optional<HttpFailure> reject_name(const std::string& authority, bool checks_host) const;
   bool is_public(const HttpRequest& request) const;

@@ -46,11 +46,13 @@ std::string request_id_of(const HttpRequest& request) {
 
 }  // namespace
 
-HttpConnection::HttpConnection(HttpShared& shared, int descriptor, std::string client, bool checks_host)
+HttpConnection::HttpConnection(HttpShared& shared, int descriptor, std::string client, std::string network,
+                               bool checks_host)
     : shared_(shared),
       socket_(descriptor),
       descriptor_(http_descriptor(shared.loop, descriptor)),
       client_(std::move(client)),
+      network_(std::move(network)),
       checks_host_(checks_host),
       deadline_(Clock::now() + shared.settings.head_timeout),
       progress_(Clock::now()),
@@ -238,6 +240,7 @@ void HttpConnection::call_handler(const std::shared_ptr<HttpAnswer>& answer) {
     }
     return answer->send(204, "", "", fields);
   }
+  request.client = shared_.access.client_of(request, network_);
   try {
     shared_.handler(std::move(request), answer);
   } catch (const std::exception&) {

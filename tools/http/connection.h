@@ -44,8 +44,9 @@ class HttpConnection final : public HttpAnswered, public std::enable_shared_from
  public:
   using Time = std::chrono::steady_clock::time_point;
 
-  // Takes the descriptor. `checks_host`: as in HttpAccessRequest.
-  HttpConnection(HttpShared& shared, int descriptor, std::string client, bool checks_host);
+  // Takes the descriptor. `client` is the address for the log, `network` is network_of() it; `checks_host`: as in
+  // HttpAccessRequest.
+  HttpConnection(HttpShared& shared, int descriptor, std::string client, std::string network, bool checks_host);
 
   void start();
   // Answers with status 503, because there are too many connections.
@@ -130,7 +131,7 @@ class HttpConnection final : public HttpAnswered, public std::enable_shared_from
   HttpShared& shared_;
   const int socket_;
   HttpDescriptor descriptor_;  // of socket_, which it closes
-  const std::string client_;
+  const std::string client_, network_;
   const bool checks_host_;
   bool is_refused_ = false;
   State state_ = State::head;

@@ -20,6 +20,9 @@ struct HttpRequest {
   std::string path, query;                     // of the target; the path is percent-decoded, the query is not
   std::map<std::string, std::string> headers;  // names in lower case
   std::string body;
+  // Who sends it, as HttpAccess tells clients apart; empty: unknown, as of a program of this machine, which may also
+  // pass on what others send.
+  std::string client{};
 
   // Returns a field of the header by its name in lower case; nullptr if there is none.
   const std::string* header(const std::string& name) const {

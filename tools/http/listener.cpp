@@ -215,4 +215,12 @@ std::string address_text(const sockaddr_storage& address) {
   return fmt::format("{}:{}", address.ss_family == AF_INET6 ? "[" + ip + "]" : ip, port_of(address));
 }
 
+std::string network_of(const sockaddr_storage& address) {
+  if (address.ss_family == AF_INET && !is_loopback(address)) return ip_of(address);
+  if (address.ss_family != AF_INET6 || is_loopback(address)) return "";
+  const in6_addr& ip = reinterpret_cast<const sockaddr_in6&>(address).sin6_addr;
+  if (IN6_IS_ADDR_V4MAPPED(&ip)) return ip_of(address);
+  return {reinterpret_cast<const char*>(&ip), sizeof ip / 2};
+}
+
 }  // namespace minimind

@@ -54,4 +54,8 @@ bool is_loopback(const sockaddr_storage& address);
 // "127.0.0.1:41234", "[::1]:41234" or "unix".
 std::string address_text(const sockaddr_storage& address);
 
+// What tells clients of other machines apart, as bytes: the address, but of IPv6 the half that a machine cannot choose.
+// Empty for this machine.
+std::string network_of(const sockaddr_storage& address);
+
 }  // namespace minimind

@@ -189,7 +189,8 @@ class HttpServer::Server {
     const bool is_tcp = address.ss_family != AF_UNIX;
     set_options(descriptor, is_tcp);
     const bool checks_host = is_tcp && is_loopback(local_address(descriptor)) && (is_local || settings_.keys.empty());
-    const auto connection = std::make_shared<HttpConnection>(shared_, descriptor, address_text(address), checks_host);
+    const auto connection =
+        std::make_shared<HttpConnection>(shared_, descriptor, address_text(address), network_of(address), checks_host);
     connections_.emplace(connection.get(), connection);
     open_ = connections_.size();
     tick_within(usual_tick);

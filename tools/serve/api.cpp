@@ -26,6 +26,7 @@ namespace minimind {
 // A request whose body is read.
 struct ApiRequest {
   std::string method, path, query;
+  std::string client{};  // HttpRequest::client
   ChatJson body;
   mutable std::optional<std::uint64_t> seed{};  // that its texts were given: it is prepared again if it takes long
 };
@@ -38,10 +39,13 @@ constexpr std::string_view model_path_prefix = "/v1/models/", response_path_pref
 // the version of Ollama whose API the routes speak, whatever that of this program.
 constexpr std::string_view ollama_api_version = "0.12.6";
 
-// Of a model that outlives it. Throws RequestError if the model takes no request now.
-SubmitTexts submit_to(ServedModel& served) {
-  served.engine.check_room();
-  return [&served](std::vector<TextJob> jobs) { served.engine.submit(std::move(jobs)); };
+// Of a model and a request that outlive it. Throws RequestError if the model takes no request of the client now.
+SubmitTexts submit_to(ServedModel& served, const ApiRequest& request) {
+  served.engine.check_room(request.client);
+  return [&](std::vector<TextJob> jobs) {
+    for (TextJob& job : jobs) job.client = request.client;
+    served.engine.submit(std::move(jobs));
+  };
 }
 
 // The id in the path of one response.
@@ -333,7 +337,11 @@ bool Api::post_long(const std::shared_ptr<Work>& work, std::size_t cost) {
 }
 
 void Api::read(Work& work) {
-  work.request = {.method = work.http.method, .path = work.http.path, .query = work.http.query, .body = {}};
+  work.request = {.method = work.http.method,
+                  .path = work.http.path,
+                  .query = work.http.query,
+                  .client = work.http.client,
+                  .body = {}};
   const bool expects_body = work.http.method == "POST" && !(work.http.body.empty() && work.route.may_be_empty);
   if (expects_body) work.request.body = read_request_body(work.http, options_.text);
   work.http = {};
@@ -411,7 +419,7 @@ RequestDefaults Api::defaults_for(const ChatJson& body) const {
 
 void Api::complete(const ApiRequest& given, const Answer& answer, bool chat) {
   const std::shared_ptr<ServedModel> served = model_of(given.body);
-  const SubmitTexts submit = submit_to(*served);
+  const SubmitTexts submit = submit_to(*served, given);
   Request request = read_request(given.body, chat, defaults_for(given.body));
   take_hints()(request.hints);
   Completion::start(served->model, submit, std::move(request), take_seeds(given), answer);
@@ -450,7 +458,7 @@ ResponseRequest Api::response_request(const ApiRequest& request) const {
 
 void Api::responses(const ApiRequest& given, const Answer& answer) {
   const std::shared_ptr<ServedModel> served = model_of(given.body);
-  const SubmitTexts submit = submit_to(*served);
+  const SubmitTexts submit = submit_to(*served, given);
   ResponseRequest request = response_request(given);
   take_hints()(request.text.hints);
   start_response(served->model, submit, std::move(request), take_seeds(given), responses_, answer);
@@ -675,7 +683,7 @@ void Api::generate(const ApiRequest& request, const Answer& answer) {
     }
   }
   const std::shared_ptr<ServedModel> served = models_.only();
-  start_rollout(served->model, submit_to(*served), request.body, take_seeds(request), take_hints(), answer);
+  start_rollout(served->model, submit_to(*served, request), request.body, take_seeds(request), take_hints(), answer);
 }
 
 void Api::text_generation(const ApiRequest& request, const Answer& answer) {
@@ -683,7 +691,7 @@ void Api::text_generation(const ApiRequest& request, const Answer& answer) {
   const TextGenerationRoute route = request.path == "/"           ? TextGenerationRoute::root
                                     : request.path == "/generate" ? TextGenerationRoute::generate
                                                                   : TextGenerationRoute::generate_stream;
-  start_text_generation(route, served->model, submit_to(*served), request.body, take_seeds(request), answer);
+  start_text_generation(route, served->model, submit_to(*served, request), request.body, take_seeds(request), answer);
 }
 
 // Returns the path of the checkpoint without links. Throws RequestError if the client may not name it.
@@ -757,7 +765,7 @@ void Api::ollama(const ApiRequest& request, const Answer& answer, OllamaRoute ro
     return send_json(*answer, ollama_unloaded(route, request.body));
   }
   const std::shared_ptr<ServedModel> served = models_.get(name);
-  start_ollama(route, served->model, submit_to(*served), request.body, options_.defaults, take_seeds(request),
+  start_ollama(route, served->model, submit_to(*served, request), request.body, options_.defaults, take_seeds(request),
                take_hints(), answer);
 }
 

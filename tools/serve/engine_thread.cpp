@@ -123,14 +123,21 @@ bool EngineThread::is_full() const {
   return has_no_room();
 }
 
-void EngineThread::check_room() const {
+void EngineThread::check_room(const std::string& client) const {
   const std::lock_guard lock(mutex_);
-  require_room();
+  require_room(client);
 }
 
-void EngineThread::require_room() const {
+void EngineThread::require_room(const std::string& client) const {
   if (draining_) std::rethrow_exception(shutting_down());
-  if (!has_no_room()) return;
+  const auto own = requests_of_.find(client);
+  if (!has_no_room()) {
+    if (own == requests_of_.end() || own->second < most_for_each_free * (places() - requests_)) return;
+    throw RequestError(fmt::format("{} requests of this client run or wait already, which leaves the last of {} places "
+                                   "to others; try again later",
+                                   own->second, places()),
+                       "", "queue_full");
+  }
   throw RequestError(
       fmt::format("{} requests run or wait already, as many as the server's --parallel {} and --queue {} "
                   "allow; try again later",
@@ -146,12 +153,13 @@ void EngineThread::submit(std::vector<TextJob> jobs) {
       throw RequestError(error.what(), "max_tokens", "context_length_exceeded");
     }
   }
-  const auto request = std::make_shared<RequestEnd>(RequestEnd{.texts = jobs.size()});
+  const std::string client = jobs.empty() ? "" : jobs.front().client;
+  const auto request = std::make_shared<RequestEnd>(RequestEnd{.texts = jobs.size(), .client = client});
   for (const TextJob& job : jobs) request->bytes += bytes_of(*job.task);
   for (TextJob& job : jobs) count_end_of(job, request);  // before the engine's thread would wait for the mutex
   {
     const std::lock_guard lock(mutex_);
-    require_room();
+    require_room(client);
     if (jobs.size() > 1 && texts_ + jobs.size() > most_texts) {
       throw RequestError(fmt::format("{} texts are running or waiting already, expected at most {} with the {} of this "
                                      "request; try again later, or ask for fewer",
@@ -169,6 +177,7 @@ void EngineThread::submit(std::vector<TextJob> jobs) {
     if (!has_work()) progress_ = now;
     texts_ += jobs.size();
     requests_ += jobs.empty() ? 0 : 1;
+    if (!client.empty()) ++requests_of_[client];
     submitted_.push_back(std::move(jobs));
   }
   wake_.notify_one();
@@ -240,6 +249,8 @@ void EngineThread::end_text(OnEnd on_end, Generated generated, const std::except
     if (--request.texts == 0) {
       --requests_;
       bytes_ -= request.bytes;
+      const auto own = requests_of_.find(request.client);
+      if (own != requests_of_.end() && --own->second == 0) requests_of_.erase(own);
     }
     if (--texts_ > 0) return;
     idle_.notify_all();

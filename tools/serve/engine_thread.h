@@ -8,8 +8,10 @@
 #include <deque>
 #include <exception>
 #include <functional>
+#include <map>
 #include <memory>
 #include <mutex>
+#include <string>
 #include <thread>
 #include <vector>
 
@@ -60,6 +62,9 @@ class StepTurn {
 // Bytes of a request that is accepted whatever others take.
 inline constexpr std::size_t small_request = std::size_t{64} << 10;
 
+// Requests of a known client for each place that is left to others.
+inline constexpr std::size_t most_for_each_free = 7;
+
 struct EngineLimits {
   std::size_t parallel;                             // texts at once
   std::size_t kv_memory;                            // bytes of keys and values
@@ -83,8 +88,9 @@ class EngineThread {
   // values is too small for one of them, or if they and all that wait would be too many texts.
   void submit(std::vector<TextJob> jobs);
 
-  // Throws if submit() would reject any request: what it consists of need not be worked out then.
-  void check_room() const;
+  // Throws if submit() would reject any request of this client: what it consists of need not be worked out then. A
+  // client that is known leaves places to others: see most_for_each_free.
+  void check_room(const std::string& client) const;
 
   // Rejects new texts from now on. The others come to their end.
   void drain();
@@ -135,6 +141,7 @@ class EngineThread {
   // the work of the others: work_of().
   struct RequestEnd {
     std::size_t texts, computed = texts, work = 0, bytes = 0;
+    std::string client{};
   };
   void count_end_of(TextJob& job, const std::shared_ptr<RequestEnd>& request);
   void end_elsewhere(std::function<void()> end, const std::shared_ptr<const RequestEnd>& request);
@@ -157,8 +164,9 @@ class EngineThread {
   std::unique_ptr<TextQueue> new_queue() const;
   // With mutex_ locked:
   bool has_work() const { return texts_ > 0 || !actions_.empty() || !replacements_.empty(); }
-  void require_room() const;
-  bool has_no_room() const { return requests_ >= limits_.parallel + limits_.queue; }
+  void require_room(const std::string& client) const;
+  std::size_t places() const { return limits_.parallel + limits_.queue; }
+  bool has_no_room() const { return requests_ >= places(); }
   void note_load();
 
   const EngineLimits limits_;
@@ -178,6 +186,7 @@ class EngineThread {
   std::vector<std::vector<TextJob>> submitted_;  // by requests
   std::deque<Task> actions_, replacements_;
   std::size_t texts_ = 0, requests_ = 0, bytes_ = 0;  // submitted and not ended
+  std::map<std::string, std::size_t> requests_of_;    // of clients that are known
   bool draining_ = false, stopping_ = false;
   Clock::time_point hurries_until_{};
   Clock::time_point progress_ =

@@ -97,6 +97,25 @@ TEST(HttpAccess, AKeyIsRequiredExceptForPublicPaths) {
   EXPECT_EQ(access_status(settings, access_request("OPTIONS", "/v1/models", {})), 200);
 }
 
+TEST(HttpAccess, TellsClientsApartByTheirKeysIfThereAreSeveral) {
+  HttpSettings settings;
+  const auto client_of = [&](const HttpHeaders& fields) {
+    HttpRequest request;
+    for (const auto& [name, value] : fields) request.headers[name] = value;
+    return HttpAccess(settings).client_of(request, "10.0.0.1");
+  };
+  const HttpHeaders one{{"authorization", "Bearer one"}}, two{{"api-key", "two"}};
+  EXPECT_EQ(client_of(one), "10.0.0.1") << "there are no keys";
+  settings.keys = {"one"};
+  EXPECT_EQ(client_of(one), "10.0.0.1") << "which all have";
+  settings.keys = {"one", "two"};
+  EXPECT_NE(client_of(one), client_of(two));
+  EXPECT_EQ(client_of({{"api-key", "one"}}), client_of(one));
+  EXPECT_EQ(client_of({{"api-key", "three"}, {"authorization", "bearer two"}}), client_of(two));
+  EXPECT_EQ(client_of({{"authorization", "Bearer three"}}), "10.0.0.1") << "of a public path";
+  EXPECT_EQ(client_of(one).find("one"), std::string::npos) << "no copy of a key";
+}
+
 TEST(HttpAccess, APageOfAnotherOriginCannotPost) {
   HttpSettings settings;
   const auto post_from = [&](const std::string& site, const std::string& origin) {

@@ -1,7 +1,9 @@
 #include "tools/http/server.h"
 
+#include <arpa/inet.h>
 #include <fmt/format.h>
 #include <gtest/gtest.h>
+#include <netinet/in.h>
 #include <sys/resource.h>
 #include <sys/stat.h>
 #include <sys/wait.h>
@@ -21,6 +23,7 @@
 #include "tests/support/end_child.h"
 #include "tests/support/http_client.h"
 #include "tests/support/temporary_folder.h"
+#include "tools/http/listener.h"
 #include "weights/base/error.h"
 
 namespace minimind {
@@ -104,6 +107,8 @@ class TestServer {
   void handle(HttpRequest request, const std::shared_ptr<HttpAnswer>& answer) {
     if (request.path == "/echo") {
       answer->send(200, "text/plain", request.method + " " + request.query + " " + request.body, {{"X-Extra", "1"}});
+    } else if (request.path == "/client") {
+      answer->send(200, "text/plain", request.client);
     } else if (request.path == "/pieces") {
       answer->start("text/event-stream");
       for (const char* piece : {"a", "", "bc"}) answer->write(piece);
@@ -1244,6 +1249,39 @@ TEST(HttpServer, FailuresCanHaveABodyOfTheirOwn) {
   EXPECT_EQ(client.ask(http_post("/echo", "a", "")).body, "/echo missing_api_key");
   HttpClient other = server.connect();
   EXPECT_EQ(other.ask("nonsense\r\n\r\n").body.substr(0, 1), " ") << "no path";
+}
+
+TEST(HttpServer, TellsClientsApartByTheirKeys) {
+  EXPECT_EQ(TestServer().ask(http_get("/client")).body, "") << "a program of this machine";
+  HttpSettings settings;
+  settings.keys = {"one", "two"};
+  TestServer server(settings);
+  const auto client = [&](const std::string& key) {
+    return server.ask(http_get("/client", "Authorization: Bearer " + key + "\r\n")).body;
+  };
+  EXPECT_EQ(client("one"), client("one"));
+  EXPECT_NE(client("one"), client("two"));
+  EXPECT_NE(client("one"), "");
+}
+
+TEST(HttpServer, TellsClientsOfOtherMachinesApartByTheirAddresses) {
+  const auto network = [](const char* text) {
+    sockaddr_storage address{};
+    auto& four = reinterpret_cast<sockaddr_in&>(address);
+    auto& six = reinterpret_cast<sockaddr_in6&>(address);
+    const bool is_four = inet_pton(AF_INET, text, &four.sin_addr) == 1;
+    EXPECT_TRUE(is_four || inet_pton(AF_INET6, text, &six.sin6_addr) == 1) << text;
+    address.ss_family = is_four ? AF_INET : AF_INET6;
+    return network_of(address);
+  };
+  for (const char* const own : {"127.0.0.1", "127.1.2.3", "::1", "::ffff:127.0.0.1"}) EXPECT_EQ(network(own), "");
+  EXPECT_NE(network("10.0.0.1"), network("10.0.0.2"));
+  EXPECT_NE(network("::ffff:10.0.0.1"), network("::ffff:10.0.0.2"));
+  EXPECT_EQ(network("2001:db8:0:1::1"), network("2001:db8:0:1:ffff::2")) << "a machine chooses among these";
+  EXPECT_NE(network("2001:db8:0:1::1"), network("2001:db8:0:2::1"));
+  sockaddr_storage of_socket{};
+  of_socket.ss_family = AF_UNIX;
+  EXPECT_EQ(network_of(of_socket), "");
 }
 
 TEST(HttpServer, ReturnsTheIdOfARequest) {

@@ -2985,6 +2985,41 @@ TEST_F(ApiTest, PreparesNothingForAClientThatHasGone) {
   EXPECT_FALSE(gone->has_ended());
 }
 
+TEST(Api, AClientLeavesPlacesToOthers) {
+  ModelShelf::Settings few = settings();
+  few.limits.parallel = 1;
+  few.limits.queue = 7;
+  ModelShelf models(few);
+  Api api(models, options());
+  const auto ask = [&](const std::string& client, std::size_t max_tokens) {
+    const auto answer = std::make_shared<FakeAnswer>();
+    const Json json{{"prompt", "a"}, {"max_tokens", max_tokens}, {"ignore_eos", true}, {"stream", true}};
+    std::string body = json.dump();
+    body.resize(200, ' ');  // those of one size are prepared in order
+    api.handle({.method = "POST",
+                .path = "/v1/completions",
+                .query = "",
+                .headers = {{"content-type", "application/json"}},
+                .body = body,
+                .client = client},
+               answer);
+    return answer;
+  };
+  std::vector<std::shared_ptr<FakeAnswer>> running{ask("a", 4000)};
+  ASSERT_TRUE(running[0]->wait_for_pieces(2));
+  while (running.size() < 7) running.push_back(ask("a", 4000));
+  const auto rejected = ask("a", 1), others = ask("b", 1);
+  ASSERT_TRUE(rejected->wait());
+  EXPECT_EQ(rejected->status(), 429) << rejected->body();
+  EXPECT_EQ(rejected->headers(), (HttpHeaders{{"Retry-After", "1"}}));
+  ASSERT_TRUE(others->wait());
+  EXPECT_EQ(others->status(), 200) << others->body();
+  for (const auto& answer : running) {
+    EXPECT_FALSE(answer->has_ended()) << "came before, but is of a client that has more";
+    answer->disconnect();
+  }
+}
+
 TEST_F(ApiTest, RejectsRequestsThatItHasNoRoomFor) {
   ApiOptions small = options();
   small.waiting_bytes = 1000;

@@ -626,6 +626,38 @@ TEST_F(EngineThreadTest, AnAnswerToAReplacementThatFailsEndsNoOthers) {
   engine.replace_weights([] {}, fail);
 }
 
+TEST_F(EngineThreadTest, AClientLeavesPlacesToOthersWhoseRequestsBeginInTurns) {
+  EngineThread& engine = start({.parallel = 1, .kv_memory = bytes_of(100), .queue = 7});
+  const auto submit = [&](std::size_t number, const std::string& client) {
+    TextJob text = job(number, 2, [this] { events_.hold(); });
+    text.client = client;
+    engine.submit(one(std::move(text)));
+  };
+  submit(0, "a");
+  events_.wait_until_held();
+  for (std::size_t i = 1; i < 7; ++i) submit(i, "a");
+  try {
+    submit(7, "a");
+    ADD_FAILURE() << "was taken";
+  } catch (const RequestError& error) {
+    EXPECT_EQ(std::string(error.what()),
+              "7 requests of this client run or wait already, which leaves the last of 8 places to others; try again "
+              "later");
+  }
+  EXPECT_THROW(engine.check_room("a"), RequestError);
+  EXPECT_NO_THROW(engine.check_room("")) << "of which nobody knows who they are";
+  submit(7, "b");
+  EXPECT_TRUE(engine.is_full());
+  EXPECT_THROW(engine.check_room("c"), RequestError);
+  events_.release();
+  const auto ends = events_.wait(8);
+  ASSERT_EQ(ends.size(), 8u);
+  EXPECT_EQ(ends[2].number, 7u);
+  while (!engine.is_idle()) std::this_thread::sleep_for(1ms);
+  for (std::size_t i = 8; i < 15; ++i) submit(i, "a");
+  EXPECT_EQ(events_.wait(15).size(), 15u);
+}
+
 TEST_F(EngineThreadTest, RejectsTextsAfterDrainAndEndsTheOthers) {
   EngineThread& engine = start({.parallel = 1, .kv_memory = bytes_of(1000), .queue = 4});
   engine.submit(one(job(0, 20, [this] { events_.hold(); })));

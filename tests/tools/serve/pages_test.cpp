@@ -234,6 +234,7 @@ const std::map<std::string, std::size_t>& values() {
       {"MB of texts", most_copied_bytes >> 20},
       {"MB of requests", EngineLimits().task_memory >> 20},
       {"KB of a small request", small_request >> 10},
+      {"requests for a free place", most_for_each_free},
       {"log-probabilities", most_log_probabilities},
       {"responses", ResponseStore::most_responses},
       {"MB of responses", ResponseStore::most_bytes >> 20},
