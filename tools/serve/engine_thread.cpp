@@ -132,7 +132,8 @@ void EngineThread::require_room(const std::string& client) const {
   if (draining_) std::rethrow_exception(shutting_down());
   const auto own = requests_of_.find(client);
   if (!has_no_room()) {
-    if (own == requests_of_.end() || own->second < most_for_each_free * (places() - requests_)) return;
+    const bool is_known = !client.empty() && own != requests_of_.end();
+    if (!is_known || own->second < most_for_each_free * (places() - requests_)) return;
     throw RequestError(fmt::format("{} requests of this client run or wait already, which leaves the last of {} places "
                                    "to others; try again later",
                                    own->second, places()),
@@ -172,13 +173,13 @@ void EngineThread::submit(std::vector<TextJob> jobs) {
                                      bytes_, limits_.task_memory, request->bytes),
                          "", "queue_full");
     }
-    bytes_ += request->bytes;
     const auto now = Clock::now();
     if (!has_work()) progress_ = now;
-    texts_ += jobs.size();
-    requests_ += jobs.empty() ? 0 : 1;
-    if (!client.empty()) ++requests_of_[client];
-    submitted_.push_back(std::move(jobs));
+    std::size_t& own = requests_of_[client];
+    submitted_.push_back(std::move(jobs));  // what follows cannot fail
+    bytes_ += request->bytes;
+    texts_ += request->texts;
+    if (request->texts > 0) ++own, ++requests_;
   }
   wake_.notify_one();
 }
@@ -250,7 +251,7 @@ void EngineThread::end_text(OnEnd on_end, Generated generated, const std::except
       --requests_;
       bytes_ -= request.bytes;
       const auto own = requests_of_.find(request.client);
-      if (own != requests_of_.end() && --own->second == 0) requests_of_.erase(own);
+      if (--own->second == 0) requests_of_.erase(own);
     }
     if (--texts_ > 0) return;
     idle_.notify_all();

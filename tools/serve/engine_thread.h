@@ -186,7 +186,7 @@ class EngineThread {
   std::vector<std::vector<TextJob>> submitted_;  // by requests
   std::deque<Task> actions_, replacements_;
   std::size_t texts_ = 0, requests_ = 0, bytes_ = 0;  // submitted and not ended
-  std::map<std::string, std::size_t> requests_of_;    // of clients that are known
+  std::map<std::string, std::size_t> requests_of_;    // the same by clients
   bool draining_ = false, stopping_ = false;
   Clock::time_point hurries_until_{};
   Clock::time_point progress_ =
