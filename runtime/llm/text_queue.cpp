@@ -57,21 +57,13 @@ TextQueue::TextQueue(const LLM& llm, const TextQueueLimits& limits)
 void TextQueue::submit(std::vector<TextJob> jobs) {
   const auto before = static_cast<std::ptrdiff_t>(waiting_.size());
   std::size_t turn = turn_;
-  if (!jobs.empty() && !jobs.front().client.empty() && !in_order_) turn += requests_before(jobs.front().client);
   for (TextJob& job : jobs) {
     waiting_.push_back(std::make_unique<Text>(std::move(job), requests_, turn));
-    waiting_.back()->begins = &job == &jobs.front();
     has_small_ = has_small_ || is_small(*waiting_.back());
     if (!in_order_) ++turn;
   }
   ++requests_;
   std::ranges::inplace_merge(waiting_, waiting_.begin() + before, {}, [](const auto& text) { return text->turn; });
-}
-
-// The client's requests of which no text has started.
-std::size_t TextQueue::requests_before(const std::string& client) const {
-  return static_cast<std::size_t>(
-      std::ranges::count_if(waiting_, [&](const auto& text) { return text->begins && text->job.client == client; }));
 }
 
 void TextQueue::step() {

@@ -9,7 +9,6 @@
 #include <map>
 #include <memory>
 #include <span>
-#include <string>
 #include <string_view>
 #include <utility>
 #include <vector>
@@ -52,8 +51,6 @@ struct TextJob {
   std::function<void()> on_read{};
   // Gets the end, once: the result, which is interrupted if nobody waits for it, or what Generation threw.
   std::function<void(Generated, std::exception_ptr)> on_end{};
-  // Who asks for it; empty: unknown.
-  std::string client{};
   // Tokens of the prompt that are written at the end, once for each time: part of the work of on_end.
   std::size_t prompt_values = 0;
   // The context that the text uses, and which must outlive it; null: one of the queue's.
@@ -72,8 +69,7 @@ struct TextQueueLimits {
 
 // The texts that a model writes together. One thread at a time.
 //
-// Requests take turns: as many texts of a new request start as of one that came before it, from then on. So do clients
-// that are known: as many requests of one begin as of another. Otherwise
+// Requests take turns: as many texts of a new request start as of one that came before it, from then on. Otherwise
 // texts start in the order in which they came, except that they pass those that wait for a prefix which another text
 // computes, and up to sixteen pass one that waits for memory.
 //
@@ -144,7 +140,6 @@ class TextQueue {
     TextJob job;
     std::size_t request;     // that it is of
     std::size_t turn;        // texts start in this order
-    bool begins = false;     // the first text of its request
     std::size_t number = 0;  // of those that started
     std::size_t passed = 0;  // texts that came later and started earlier
     std::size_t since = 0;   // the step in which it got or lost its place
@@ -163,7 +158,6 @@ class TextQueue {
   void pause_unread();
   bool lacks_memory() const;
   std::size_t unread_that_may_start() const;
-  std::size_t requests_before(const std::string& client) const;
   void start_waiting();
   void resume_longest();
   std::map<std::size_t, std::size_t> places() const;  // that each request has

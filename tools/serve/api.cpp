@@ -42,10 +42,7 @@ constexpr std::string_view ollama_api_version = "0.12.6";
 // Of a model and a request that outlive it. Throws RequestError if the model takes no request of the client now.
 SubmitTexts submit_to(ServedModel& served, const ApiRequest& request) {
   served.engine.check_room(request.client);
-  return [&](std::vector<TextJob> jobs) {
-    for (TextJob& job : jobs) job.client = request.client;
-    served.engine.submit(std::move(jobs));
-  };
+  return [&served, &request](std::vector<TextJob> jobs) { served.engine.submit(std::move(jobs), request.client); };
 }
 
 // The id in the path of one response.

@@ -132,11 +132,12 @@ void EngineThread::require_room(const std::string& client) const {
   if (draining_) std::rethrow_exception(shutting_down());
   const auto own = requests_of_.find(client);
   if (!has_no_room()) {
-    const bool is_known = !client.empty() && own != requests_of_.end();
-    if (!is_known || own->second < most_for_each_free * (places() - requests_)) return;
-    throw RequestError(fmt::format("{} requests of this client run or wait already, which leaves the last of {} places "
-                                   "to others; try again later",
-                                   own->second, places()),
+    const bool would_wait = requests_ >= limits_.parallel, is_known = !client.empty() && own != requests_of_.end();
+    const std::size_t free = places() - requests_;
+    if (!would_wait || !is_known || own->second < most_for_each_free * free) return;
+    throw RequestError(fmt::format("{} requests of this client run or wait already, and the last {} of {} places are "
+                                   "left to others; try again later",
+                                   own->second, free, places()),
                        "", "queue_full");
   }
   throw RequestError(
@@ -146,7 +147,7 @@ void EngineThread::require_room(const std::string& client) const {
       "", "queue_full");
 }
 
-void EngineThread::submit(std::vector<TextJob> jobs) {
+void EngineThread::submit(std::vector<TextJob> jobs, const std::string& client) {
   for (const TextJob& job : jobs) {
     try {
       ContextPool::check_fits(model_.llm().config, model_.llm().kv_type, limits_.kv_memory, job.task->capacity);
@@ -154,7 +155,6 @@ void EngineThread::submit(std::vector<TextJob> jobs) {
       throw RequestError(error.what(), "max_tokens", "context_length_exceeded");
     }
   }
-  const std::string client = jobs.empty() ? "" : jobs.front().client;
   const auto request = std::make_shared<RequestEnd>(RequestEnd{.texts = jobs.size(), .client = client});
   for (const TextJob& job : jobs) request->bytes += bytes_of(*job.task);
   for (TextJob& job : jobs) count_end_of(job, request);  // before the engine's thread would wait for the mutex

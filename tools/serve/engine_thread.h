@@ -86,7 +86,7 @@ class EngineThread {
 
   // Adds the texts of a request. Throws RequestError if the queue is full, after drain(), if the memory for keys and
   // values is too small for one of them, or if they and all that wait would be too many texts.
-  void submit(std::vector<TextJob> jobs);
+  void submit(std::vector<TextJob> jobs, const std::string& client = "");
 
   // Throws if submit() would reject any request of this client: what it consists of need not be worked out then. A
   // client that is known leaves places to others: see most_for_each_free.

@@ -129,20 +129,6 @@ TEST_F(TextQueueTest, RequestsTakeTurns) {
   EXPECT_EQ(numbers(), (std::vector<std::size_t>{0, 10, 1, 11, 2, 12}));
 }
 
-TEST_F(TextQueueTest, ClientsTakeTurnsAndSoDoTheirRequests) {
-  TextQueue queue(llm_, limits(1, 10));
-  const auto submit = [&](std::vector<TextJob> jobs, const std::string& client) {
-    for (TextJob& job : jobs) job.client = client;
-    queue.submit(std::move(jobs));
-  };
-  for (std::size_t i = 0; i < 3; ++i) submit(jobs(i, 1, 2), "a");
-  submit(jobs(10, 2, 2), "b");
-  submit(jobs(20, 1, 2), "b");
-  queue.submit(jobs(30, 1, 2));
-  run(queue);
-  EXPECT_EQ(numbers(), (std::vector<std::size_t>{0, 10, 30, 1, 11, 20, 2}));
-}
-
 TEST_F(TextQueueTest, ATextPausesForThatOfARequestWithFewerPlaces) {
   TextQueue queue(llm_, limits(2, 100));
   queue.submit(jobs(0, 4, 12));
