@@ -92,7 +92,7 @@ std::optional<HttpFailure> HttpAccess::reject(const HttpAccessRequest& access) c
   if (from_elsewhere && request.method != "GET" && !(origin && allows_origin(*origin))) {
     return other_origin();
   }
-  if (keys_.size() == 0 || is_public(request) || key_of(request)) return std::nullopt;
+  if (keys_.empty() || is_public(request) || key_of(request)) return std::nullopt;
   if (!request.header("authorization")) {
     return HttpFailure{401, "missing_api_key", "request: has no API key, expected 'Authorization: Bearer KEY'"};
   }
@@ -100,7 +100,7 @@ std::optional<HttpFailure> HttpAccess::reject(const HttpAccessRequest& access) c
 }
 
 std::string HttpAccess::client_of(const HttpRequest& request, const std::string& network) const {
-  const std::optional<std::string_view> key = keys_.size() > 1 ? key_of(request) : std::nullopt;
+  const std::optional<std::string_view> key = settings_.keys.size() > 1 ? key_of(request) : std::nullopt;
   return key ? sha256_of(*key) : network;
 }
 

@@ -26,7 +26,7 @@ class HttpKeys {
  public:
   explicit HttpKeys(const std::vector<std::string>& keys);
 
-  std::size_t size() const { return hashes_.size(); }
+  bool empty() const { return hashes_.empty(); }
   bool contains(std::string_view given) const;
 
  private:

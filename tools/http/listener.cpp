@@ -216,11 +216,10 @@ std::string address_text(const sockaddr_storage& address) {
 }
 
 std::string network_of(const sockaddr_storage& address) {
-  if (address.ss_family == AF_INET && !is_loopback(address)) return ip_of(address);
-  if (address.ss_family != AF_INET6 || is_loopback(address)) return "";
-  const in6_addr& ip = reinterpret_cast<const sockaddr_in6&>(address).sin6_addr;
-  if (IN6_IS_ADDR_V4MAPPED(&ip)) return ip_of(address);
-  return {reinterpret_cast<const char*>(&ip), sizeof ip / 2};
+  if (is_loopback(address)) return "";
+  const in6_addr& six = reinterpret_cast<const sockaddr_in6&>(address).sin6_addr;
+  const bool has_halves = address.ss_family == AF_INET6 && !IN6_IS_ADDR_V4MAPPED(&six);
+  return has_halves ? std::string(reinterpret_cast<const char*>(&six), sizeof six / 2) : ip_of(address);
 }
 
 }  // namespace minimind

@@ -130,21 +130,22 @@ void EngineThread::check_room(const std::string& client) const {
 
 void EngineThread::require_room(const std::string& client) const {
   if (draining_) std::rethrow_exception(shutting_down());
-  const auto own = requests_of_.find(client);
-  if (!has_no_room()) {
-    const bool would_wait = requests_ >= limits_.parallel, is_known = !client.empty() && own != requests_of_.end();
-    const std::size_t free = places() - requests_;
-    if (!would_wait || !is_known || own->second < most_for_each_free * free) return;
-    throw RequestError(fmt::format("{} requests of this client run or wait already, and the last {} of {} places are "
-                                   "left to others; try again later",
-                                   own->second, free, places()),
-                       "", "queue_full");
+  if (has_no_room()) {
+    throw RequestError(
+        fmt::format("{} requests run or wait already, as many as the server's --parallel {} and --queue {} "
+                    "allow; try again later",
+                    requests_, limits_.parallel, limits_.queue),
+        "", "queue_full");
   }
-  throw RequestError(
-      fmt::format("{} requests run or wait already, as many as the server's --parallel {} and --queue {} "
-                  "allow; try again later",
-                  requests_, limits_.parallel, limits_.queue),
-      "", "queue_full");
+  const bool would_wait = requests_ >= limits_.parallel;
+  const auto own = requests_of_.find(client);
+  if (client.empty() || !would_wait || own == requests_of_.end()) return;
+  const std::size_t free = places() - requests_;
+  if (own->second < most_for_each_free * free) return;
+  throw RequestError(fmt::format("{} requests of this client run or wait already, and the last {} of {} places are "
+                                 "left to others; try again later",
+                                 own->second, free, places()),
+                     "", "queue_full");
 }
 
 void EngineThread::submit(std::vector<TextJob> jobs, const std::string& client) {
@@ -179,7 +180,10 @@ void EngineThread::submit(std::vector<TextJob> jobs, const std::string& client) 
     submitted_.push_back(std::move(jobs));  // what follows cannot fail
     bytes_ += request->bytes;
     texts_ += request->texts;
-    if (request->texts > 0) ++own, ++requests_;
+    if (request->texts > 0) {
+      ++own;
+      ++requests_;
+    }
   }
   wake_.notify_one();
 }

@@ -62,7 +62,7 @@ class StepTurn {
 // Bytes of a request that is accepted whatever others take.
 inline constexpr std::size_t small_request = std::size_t{64} << 10;
 
-// Requests of a known client for each place that is left to others.
+// Once requests wait, those that a known client may have for each place that is still free.
 inline constexpr std::size_t most_for_each_free = 7;
 
 struct EngineLimits {
@@ -84,12 +84,13 @@ class EngineThread {
   // Interrupts all texts, whose ends are still reported.
   ~EngineThread();
 
-  // Adds the texts of a request. Throws RequestError if the queue is full, after drain(), if the memory for keys and
-  // values is too small for one of them, or if they and all that wait would be too many texts.
+  // Adds the texts of a request of a client; empty: unknown. Throws RequestError as check_room() does, if the memory
+  // for keys and values is too small for one of them, or if they and all that wait would be too many texts.
   void submit(std::vector<TextJob> jobs, const std::string& client = "");
 
-  // Throws if submit() would reject any request of this client: what it consists of need not be worked out then. A
-  // client that is known leaves places to others: see most_for_each_free.
+  // Throws RequestError if submit() would reject any request of this client, so that what it consists of need not be
+  // worked out: if the queue is full, after drain(), or if a known client has so many requests that the places which
+  // are still free are left to others.
   void check_room(const std::string& client) const;
 
   // Rejects new texts from now on. The others come to their end.
