@@ -7,6 +7,7 @@
 #include <cstddef>
 #include <cstdint>
 
+#include "runtime/kernels/blocks.h"
 #include "runtime/kernels/tiles-inl.h"
 
 namespace minimind::kernels {
@@ -75,45 +76,66 @@ struct TileOperands {
   const char* token(std::size_t i) const { return x + i * x_stride; }
 };
 
+// Loads tile 4, 5, 6 or 7. One that is `passing` does not take the place of others in the first cache.
+template <int tile, bool passing>
+inline void load_tile(const char* from, std::size_t stride) {
+  const auto bytes = static_cast<long>(stride);
+  if constexpr (tile == 4 && passing) _tile_stream_loadd(4, from, bytes);
+  if constexpr (tile == 4 && !passing) _tile_loadd(4, from, bytes);
+  if constexpr (tile == 5 && passing) _tile_stream_loadd(5, from, bytes);
+  if constexpr (tile == 5 && !passing) _tile_loadd(5, from, bytes);
+  if constexpr (tile == 6 && passing) _tile_stream_loadd(6, from, bytes);
+  if constexpr (tile == 6 && !passing) _tile_loadd(6, from, bytes);
+  if constexpr (tile == 7 && passing) _tile_stream_loadd(7, from, bytes);
+  if constexpr (tile == 7 && !passing) _tile_loadd(7, from, bytes);
+}
+
 // The instructions of such a product m, in whole tiles: `Kind` has
-//   Product                        with first_panel, last_panel and tokens
-//   operands_of(m)                 its TileOperands
-//   add<sum, x>()                  adds the product of tile x with the weights, tile 6 for even sums and 7 for odd ones
-//   store<sum>(m, panel, token, n) writes the sums of n tokens
+//   Product                          with first_panel, last_panel and tokens
+//   Sum                              the type of a sum
+//   operands_of(m)                   its TileOperands
+//   add<sum, x>()                    adds x times weights to a sum: tile 6 to even sums, 7 to odd ones
+//   write(m, panel, token, n, sums)  writes y of n tokens, from their sums
 template <class Kind>
 class TileProduct {
  public:
-  static void multiply(const typename Kind::Product& m) {
-    std::size_t panel = m.first_panel;
-    configure_sums(smaller(m.tokens, tile_rows));
-    if (m.tokens <= tile_rows) {
-      for (; panel + 4 <= m.last_panel; panel += 4) multiply_few<4>(m, panel);
-      for (; panel < m.last_panel; ++panel) multiply_few<1>(m, panel);
+  static void multiply(const typename Kind::Product& m) { TileProduct(m).multiply(); }
+
+ private:
+  static constexpr std::size_t tile_bytes = tile_rows * tile_line;
+  static constexpr std::size_t rows_at_once = 8;  // of sums that are written
+  // Streams of weights that are prefetched: the hardware follows several at once, each to the end of its page.
+  static constexpr std::size_t streams = 4;
+
+  explicit TileProduct(const typename Kind::Product& m) : m_(m), of_(Kind::operands_of(m)) {}
+
+  void multiply() {
+    std::size_t panel = m_.first_panel;
+    configure_sums(smaller(m_.tokens, tile_rows));
+    if (m_.tokens <= tile_rows) {
+      for (; panel + 4 <= m_.last_panel; panel += 4) multiply_few<4>(panel);
+      for (; panel < m_.last_panel; ++panel) multiply_few<1>(panel);
     } else {
-      multiply_all_tokens<2>(m, panel);
-      multiply_all_tokens<1>(m, panel);
+      multiply_all_tokens<2>(panel);
+      multiply_all_tokens<1>(panel);
+      write_rest();
     }
     _tile_release();
   }
 
- private:
-  using M = typename Kind::Product;
-  static constexpr std::size_t tile_bytes = tile_rows * tile_line;
-
   // Up to 16 tokens with up to 4 panels, which hide the latency of an instruction. Each weight is used once, and
   // prefetched 8 KB ahead, in its panels and then in those that follow.
   template <std::size_t panels>
-  static void multiply_few(const M& m, std::size_t panel) {
-    const TileOperands of = Kind::operands_of(m);
-    const std::size_t stride = of.weight_stride, ahead = smaller(of.tiles, 8 / panels), in_panel = of.tiles - ahead;
-    const char *w = of.panel(panel), *x = of.x;
-    const auto x_stride = static_cast<long>(of.x_stride);
+  void multiply_few(std::size_t panel) {
+    const std::size_t stride = of_.weight_stride, ahead = smaller(of_.tiles, 8 / panels), in_panel = of_.tiles - ahead;
+    const char *w = of_.panel(panel), *x = of_.x;
+    const auto x_stride = static_cast<long>(of_.x_stride);
     const auto fetch = [&](std::size_t tile, const char* at) {
       at += tile < in_panel ? ahead * tile_bytes : panels * stride - in_panel * tile_bytes;
       for (std::size_t line = 0; line < tile_bytes; line += tile_line) __builtin_prefetch(at + line);
     };
     clear_sums();
-    for (std::size_t tile = 0; tile < of.tiles; ++tile, w += tile_bytes, x += tile_line) {
+    for (std::size_t tile = 0; tile < of_.tiles; ++tile, w += tile_bytes, x += tile_line) {
       fetch(tile, w);
       _tile_loadd(4, x, x_stride);
       _tile_loadd(6, w, tile_line);
@@ -130,73 +152,98 @@ class TileProduct {
         Kind::template add<3, 4>();
       }
     }
-    Kind::template store<0>(m, panel, 0, m.tokens);
+    _tile_stored(0, sums_[0], tile_line);
+    Kind::write(m_, panel, 0, m_.tokens, sums_[0]);
     if constexpr (panels > 1) {
-      Kind::template store<1>(m, panel + 1, 0, m.tokens);
-      Kind::template store<2>(m, panel + 2, 0, m.tokens);
-      Kind::template store<3>(m, panel + 3, 0, m.tokens);
+      _tile_stored(1, sums_[1], tile_line);
+      Kind::write(m_, panel + 1, 0, m_.tokens, sums_[1]);
+      _tile_stored(2, sums_[2], tile_line);
+      Kind::write(m_, panel + 2, 0, m_.tokens, sums_[2]);
+      _tile_stored(3, sums_[3], tile_line);
+      Kind::write(m_, panel + 3, 0, m_.tokens, sums_[3]);
     }
   }
 
   // What a pass over some tokens prefetches with each tile: its part of the next panels.
   struct Ahead {
     const char* at;
-    std::size_t lines;
+    std::size_t lines;         // of each stream
+    std::size_t stream_bytes;  // from stream to stream
   };
 
-  // Two tiles of 16 tokens, which may overlap, with one or two panels.
-  template <std::size_t panels>
-  static void multiply_many(const M& m, std::size_t panel, std::size_t token, std::size_t other_token, Ahead ahead) {
-    const TileOperands of = Kind::operands_of(m);
-    const char *w = of.panel(panel), *x = of.token(token), *other_x = of.token(other_token);
-    const auto x_stride = static_cast<long>(of.x_stride);
+  // Two tiles of 16 tokens, which may overlap, with one or two panels. `reuses_weights`: other tokens use the weights
+  // next, so the tokens, which are used again only after them, are not to take the first cache; otherwise the reverse.
+  template <std::size_t panels, bool reuses_weights>
+  void multiply_many(std::size_t panel, std::size_t token, std::size_t other_token, Ahead ahead) {
+    const char *w = of_.panel(panel), *x = of_.token(token), *other_x = of_.token(other_token);
+    const std::size_t x_stride = of_.x_stride;
     clear_sums();
-    for (std::size_t tile = 0; tile < of.tiles; ++tile, w += tile_bytes, x += tile_line, other_x += tile_line) {
-      for (std::size_t i = 0; i < ahead.lines; ++i, ahead.at += tile_line) __builtin_prefetch(ahead.at, 0, 2);
-      _tile_loadd(6, w, tile_line);
-      _tile_loadd(4, x, x_stride);
-      Kind::template add<0, 4>();
-      _tile_loadd(5, other_x, x_stride);
-      Kind::template add<2, 5>();
-      if constexpr (panels > 1) {
-        _tile_loadd(7, w + of.weight_stride, tile_line);
-        Kind::template add<1, 4>();
-        Kind::template add<3, 5>();
+    for (std::size_t tile = 0; tile < of_.tiles; ++tile, w += tile_bytes, x += tile_line, other_x += tile_line) {
+      for (std::size_t i = 0; i < ahead.lines; ++i, ahead.at += tile_line) {
+        for (std::size_t s = 0; s < streams; ++s) __builtin_prefetch(ahead.at + s * ahead.stream_bytes, 0, 2);
       }
+      load_tile<4, reuses_weights>(x, x_stride);
+      load_tile<6, !reuses_weights>(w, tile_line);
+      Kind::template add<0, 4>();
+      if constexpr (panels > 1) {
+        load_tile<7, !reuses_weights>(w + of_.weight_stride, tile_line);
+        Kind::template add<1, 4>();
+      }
+      load_tile<5, reuses_weights>(other_x, x_stride);
+      Kind::template add<2, 5>();
+      if constexpr (panels > 1) Kind::template add<3, 5>();
+      if (written_.next < written_.end) write_next();
     }
-    Kind::template store<0>(m, panel, token, tile_rows);
-    Kind::template store<2>(m, panel, other_token, tile_rows);
-    if constexpr (panels > 1) {
-      Kind::template store<1>(m, panel + 1, token, tile_rows);
-      Kind::template store<3>(m, panel + 1, other_token, tile_rows);
-    }
+    write_rest();
+    _tile_stored(0, sums_[0], tile_line);
+    _tile_stored(1, sums_[1], tile_line);
+    _tile_stored(2, sums_[2], tile_line);
+    _tile_stored(3, sums_[3], tile_line);
+    written_ = {panel, panels, {token, other_token}, 0, 2 * panels * tile_rows};
   }
 
   // The last tiles end at the last token. They repeat tokens of those before, which gives the same bits.
   template <std::size_t panels>
-  static void multiply_all_tokens(const M& m, std::size_t& panel) {
-    const TileOperands of = Kind::operands_of(m);
-    const std::size_t last = m.tokens - tile_rows, passes = parts_for(m.tokens, 2 * tile_rows);
-    const std::size_t lines = parts_for(panels * tile_rows, passes), part = lines * tile_line * of.tiles;
-    for (; panel + panels <= m.last_panel; panel += panels) {
-      const char* const next = of.panel(panel + panels);
+  void multiply_all_tokens(std::size_t& panel) {
+    const std::size_t last = m_.tokens - tile_rows, passes = parts_for(m_.tokens, 2 * tile_rows);
+    constexpr std::size_t all_lines = panels * tile_rows / streams;  // of a stream, for each tile
+    const std::size_t lines = parts_for(all_lines, passes), bytes = tile_line * of_.tiles;
+    for (; panel + panels <= m_.last_panel; panel += panels) {
+      const char* const next = of_.panel(panel + panels);
       for (std::size_t pass = 0; pass < passes; ++pass) {
-        const std::size_t token = pass * 2 * tile_rows;
-        multiply_many<panels>(m, panel, smaller(token, last), smaller(token + tile_rows, last),
-                              {next + pass * part, lines});
+        const std::size_t token = pass * 2 * tile_rows, before = smaller(pass * lines, all_lines);
+        const std::size_t first = smaller(token, last), second = smaller(token + tile_rows, last);
+        const Ahead ahead{next + before * bytes, smaller(lines, all_lines - before), all_lines * bytes};
+        if (passes > 1) {
+          multiply_many<panels, true>(panel, first, second, ahead);
+        } else {
+          multiply_many<panels, false>(panel, first, second, ahead);
+        }
       }
     }
   }
-};
 
-// _tile_stored() by a number that is not a literal.
-template <int tile>
-inline void store_tile(void* to, long stride) {
-  if constexpr (tile == 0) _tile_stored(0, to, stride);
-  if constexpr (tile == 1) _tile_stored(1, to, stride);
-  if constexpr (tile == 2) _tile_stored(2, to, stride);
-  if constexpr (tile == 3) _tile_stored(3, to, stride);
-}
+  [[gnu::always_inline]] void write_next() {
+    const std::size_t tile = written_.next / tile_rows * (3 - written_.panels), row = written_.next % tile_rows;
+    Kind::write(m_, written_.panel + tile % 2, written_.token[tile / 2] + row, rows_at_once, sums_[tile] + row);
+    written_.next += rows_at_once;
+  }
+
+  void write_rest() {
+    while (written_.next < written_.end) write_next();
+  }
+
+  const typename Kind::Product& m_;
+  const TileOperands of_;
+  // Of multiply_many(): the sums of tiles 0 to 3, with even panels in even ones. They are written to y while the next
+  // are computed, which wait for the stores otherwise.
+  alignas(64) typename Kind::Sum sums_[4][tile_rows][panel_rows];
+  struct {
+    std::size_t panel, panels;
+    std::size_t token[2];
+    std::size_t next, end;  // rows of sums
+  } written_{};
+};
 
 }  // namespace
 }  // namespace minimind::kernels

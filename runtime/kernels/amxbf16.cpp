@@ -13,6 +13,7 @@ namespace {
 
 struct Bf16Kind {
   using Product = Bf16Matmul;
+  using Sum = float;
   static TileOperands operands_of(const Product& m) {
     return {m.blocks, reinterpret_cast<const char*>(m.panels), m.blocks * sizeof(Bf16Block),
             reinterpret_cast<const char*>(m.x), m.x_stride * sizeof(Bf16)};
@@ -28,14 +29,12 @@ struct Bf16Kind {
     if constexpr (sum == 3 && x == 5) _tile_dpbf16ps(3, 5, 7);
   }
 
-  template <int sum>
-  static void store(const Product& m, std::size_t panel, std::size_t token, std::size_t tokens) {
+  [[gnu::always_inline]] static void write(const Product& m, std::size_t panel, std::size_t token, std::size_t tokens,
+                                           const Sum (*sums)[panel_rows]) {
     const std::size_t row = panel * panel_rows;
-    float* const y = m.y + token * m.y_stride + row;
-    if (m.rows - row >= panel_rows) return store_tile<sum>(y, static_cast<long>(m.y_stride * sizeof(float)));
-    alignas(64) float padded[tile_rows][panel_rows];
-    store_tile<sum>(padded, tile_line);
-    for (std::size_t t = 0; t < tokens; ++t) store_rows(y + t * m.y_stride, m.rows - row, _mm512_load_ps(padded[t]));
+    float* y = m.y + token * m.y_stride + row;
+#pragma GCC unroll 8
+    for (std::size_t t = 0; t < tokens; ++t, y += m.y_stride) store_rows(y, m.rows - row, _mm512_load_ps(sums[t]));
   }
 };
 

@@ -282,6 +282,7 @@ void matmul(const BlockMatmul<Block>& m) noexcept {
 // Of rows with one scale, in whole tiles of 64 columns, of which the products of blocks use half.
 struct Int8Kind {
   using Product = Int8Matmul;
+  using Sum = std::int32_t;
   static TileOperands operands_of(const Product& m) {
     return {tile_count(m.cols), reinterpret_cast<const char*>(m.panels + 1), lines_per_panel(m.cols) * sizeof(Int8Line),
             reinterpret_cast<const char*>(m.x + 1), lines_per_row(m.cols) * sizeof(Int8Line)};
@@ -297,16 +298,16 @@ struct Int8Kind {
     if constexpr (sum == 3 && x == 5) _tile_dpbssd(3, 5, 7);
   }
 
-  template <int sum>
-  static void store(const Product& m, std::size_t panel, std::size_t token, std::size_t tokens) {
+  [[gnu::always_inline]] static void write(const Product& m, std::size_t panel, std::size_t token, std::size_t tokens,
+                                           const Sum (*sums)[panel_rows]) {
     const std::size_t row = panel * panel_rows;
     const auto rows = static_cast<__mmask16>((1u << smaller(panel_rows, m.rows - row)) - 1);
     const __m512 scale = _mm512_loadu_ps(m.panels + panel * lines_per_panel(m.cols));
-    alignas(64) Sums sums;
-    store_tile<sum>(sums, tile_line);
     const Int8Line* x = m.x + token * lines_per_row(m.cols);
     float* y = m.y + token * m.y_stride + row;
-    for (std::size_t t = 0; t < tokens; ++t, x += lines_per_row(m.cols), y += m.y_stride) {
+    const std::size_t x_stride = lines_per_row(m.cols);
+#pragma GCC unroll 8
+    for (std::size_t t = 0; t < tokens; ++t, x += x_stride, y += m.y_stride) {
       float x_scale;
       std::memcpy(&x_scale, x, sizeof x_scale);
       const __m512 factor = _mm512_mul_ps(scale, _mm512_set1_ps(x_scale));
