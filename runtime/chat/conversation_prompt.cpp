@@ -35,8 +35,8 @@ MarkedText render(const ChatTemplate& chat_template, const PromptSettings& setti
 
 // Returns true if an object would lose the spelling of the arguments: spaces, digits, repeated keys.
 bool spelled_otherwise(const ToolCall& call) {
-  return json_line(parse_chat_json(call.arguments, "the arguments of a call", LargeIntegers::rounded)) !=
-         call.arguments;
+  const ChatJson json = arguments_json(call.arguments);
+  return json.is_object() && json_line(json) != call.arguments;
 }
 
 // Templates get objects. MiniMind's templates and many others write a string unchanged, which keeps the spelling; these

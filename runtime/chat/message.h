@@ -28,9 +28,10 @@ constexpr std::string_view name_of(Role role) {
 
 // A function call in an answer. It is never executed.
 struct ToolCall {
-  std::string id{};         // "call_1", "call_2", ... within a conversation, or from a file; may be empty
-  std::string name{};       // of the function
-  std::string arguments{};  // a JSON object, as text
+  std::string id{};    // "call_1", "call_2", ... within a conversation, or from a file; may be empty
+  std::string name{};  // of the function
+  // A JSON object as text; or whatever a model wrote that was interrupted or made a mistake, as a file has it.
+  std::string arguments{};
 
   bool operator==(const ToolCall&) const = default;
 };

@@ -42,11 +42,9 @@ ToolCall read_call(const ChatJson& value, const std::string& where) {
   ToolCall call{.id = outer.text("id").value_or(""), .name = fields.required_text("name"), .arguments = "{}"};
   const ChatJson* const arguments = fields.find("arguments");
   if (!arguments) return call;
+  if (!arguments->is_string() && !arguments->is_object()) fields.fail("arguments", "a JSON object, or its text");
   call.arguments = arguments->is_string() ? arguments->get<std::string>() : json_line(*arguments);
   if (call.arguments.empty()) call.arguments = "{}";  // as some servers write none
-  const std::string place = fields.where() + ".arguments";
-  const ChatJson parsed = parse_chat_json(call.arguments, place, LargeIntegers::rounded);
-  if (!parsed.is_object()) throw Error(fmt::format("{} is {}, expected a JSON object", place, kind_of(parsed)));
   return call;
 }
 
@@ -115,7 +113,7 @@ Message read_message(const ChatJson& value, bool exact, const std::string& where
     message.verbatim_plain = read_marks(fields, message.verbatim.value_or("").size());
   } else if (answers) {
     fields.allow_only({"role", "content", "name", "sender", "reasoning_content", "reasoning", "tool_calls",
-                       "function_call", "cache_control"});
+                       "function_call", "refusal", "cache_control"});
   } else if (message.role == Role::tool) {
     fields.allow_only({"role", "content", "name", "tool_name", "tool_call_id", "id", "extra", "cache_control"});
   } else {
@@ -142,7 +140,10 @@ Message read_message(const ChatJson& value, bool exact, const std::string& where
     if (!message.tool_calls.empty()) fields.fail("function_call", "none beside tool_calls");
     message.tool_calls.push_back(read_call(*call, where + ".function_call"));
   }
-  const auto content = read_content(fields, answers);
+  auto content = read_content(fields, answers);
+  const std::string refusal = fields.text("refusal").value_or("");  // what OpenAI's models say instead
+  if (!refusal.empty() && !content.value_or("").empty()) fields.fail("refusal", "none beside content");
+  if (!refusal.empty()) content = refusal;
   if (!content && !answers) fields.required_text("content");  // an answer may have calls or thoughts alone
   message.content = content.value_or("");
   return message;
@@ -154,9 +155,7 @@ ChatJson call_json(const ToolCall& call, Arguments arguments) {
   if (!call.id.empty()) json["id"] = call.id;
   json["type"] = "function";
   json["function"]["name"] = call.name;
-  json["function"]["arguments"] =
-      text ? ChatJson(call.arguments)
-           : parse_chat_json(call.arguments, "the arguments of a call", LargeIntegers::rounded);
+  json["function"]["arguments"] = text ? ChatJson(call.arguments) : arguments_json(call.arguments);
   return json;
 }
 
@@ -205,6 +204,15 @@ std::vector<Message> read_messages(const ChatJson& list, bool exact, const std::
   }
   check_order(messages, source);
   return messages;
+}
+
+ChatJson arguments_json(const std::string& arguments) {
+  try {
+    ChatJson json = parse_chat_json(arguments, "the arguments of a call", LargeIntegers::rounded);
+    if (json.is_object()) return json;
+  } catch (const Error&) {  // they stay text
+  }
+  return arguments;
 }
 
 std::string_view finish_reason_name(FinishReason reason, const Message& answer) {

@@ -46,8 +46,12 @@ std::string parse_tools(std::string_view json, const std::string& source);
 // result by itself. An answer may come first, such as the greeting of a character.
 void check_order(const std::vector<Message>& messages, const std::string& source);
 
+// Returns the arguments of a call as an object, or as text if they are none.
+ChatJson arguments_json(const std::string& arguments);
+
 // Returns the chat template's input for the messages: reasoning_content next to the content. A verbatim text replaces
-// both as the content. The arguments of calls are objects, or strings for a template that writes strings unchanged.
+// both as the content. The arguments of calls are as arguments_json() has them, or strings for a template that writes
+// strings unchanged.
 enum class Arguments { objects, texts };
 jinja::Value template_messages(const std::vector<Message>& messages, Arguments arguments = Arguments::objects);
 

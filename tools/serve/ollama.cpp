@@ -93,12 +93,16 @@ ChatJson openai_message(const ChatJson& message, std::size_t number) {
       if (value != "") result["reasoning_content"] = value;
     } else if (key == "tool_name") {
       result["name"] = value;
+    } else if (key == "images" && !value.empty()) {
+      throw RequestError(fmt::format("messages: message {} has images, but the model reads text only", number),
+                         "messages");
     } else if (key == "role" && value.is_string()) {  // Ollama's are in any case
       result["role"] = lower_case(value.get<std::string>());
     } else {
       result[key] = value;
     }
   }
+  if (result.value("content", ChatJson()).is_null()) result["content"] = "";  // as Ollama, and its client omits it
   const auto calls = result.find("tool_calls");
   if (calls == result.end() || !calls->is_array()) return result;
   for (ChatJson& call : *calls) {

@@ -106,8 +106,15 @@ class InputReader {
   std::string thought_;  // of the answer that follows
 };
 
-// Returns the items of the response that this one continues, and of what it answered. A call that was cut has no
-// result.
+bool has_result_of(const ChatJson& input, const ChatJson& call) {
+  return input.is_array() && std::ranges::any_of(input, [&](const ChatJson& item) {
+           return text_or_empty(item, "type") == "function_call_output" &&
+                  text_or_empty(item, "call_id") == call["call_id"];
+         });
+}
+
+// Returns the items of the response that this one continues, and of what it answered. A call that was cut is left out,
+// unless its result follows.
 ChatJson items_before(const BodyFields& body, const ResponseStore& store) {
   const auto previous = body.text("previous_response_id");
   if (!previous) return ChatJson::array();
@@ -116,7 +123,8 @@ ChatJson items_before(const BodyFields& body, const ResponseStore& store) {
   ChatJson items = parse_chat_json(stored->input, "the stored input");
   const ChatJson response = parse_chat_json(stored->response, "the stored response");
   for (const ChatJson& item : response["output"]) {
-    if (item["type"] != "function_call" || item["status"] == "completed") items.push_back(item);
+    const bool is_cut = item["type"] == "function_call" && item["status"] != "completed";
+    if (!is_cut || has_result_of(body.must_have("input", "a string or a list of items"), item)) items.push_back(item);
   }
   return items;
 }

@@ -8,6 +8,8 @@
 
 #include "runtime/chat/answer_parser.h"
 #include "runtime/chat/chat_json.h"
+#include "runtime/chat/chat_template.h"
+#include "runtime/chat/conversation_prompt.h"
 #include "runtime/jinja/jinja.h"
 #include "tests/support/temporary_file.h"
 #include "weights/base/error.h"
@@ -167,6 +169,35 @@ TEST(MessageJson, ReadsMarkedTextsRefusalsAndCallsWithEmptyArguments) {
   EXPECT_EQ(read.messages[1].tool_calls, (std::vector<ToolCall>{{.name = "f", .arguments = "{}"}}));
 }
 
+// The messages as a chat template sees them, as JSON.
+std::string rendered_messages(const std::vector<Message>& messages) {
+  jinja::Dict variables;
+  variables.set("messages", template_messages(messages));
+  return JinjaTemplate("{{ messages|tojson }}", "test").render(variables, 0);
+}
+
+// OpenAI's API has them as text, which may be cut off or a mistake of the model.
+TEST(MessageJson, ArgumentsThatAreNoObjectStayText) {
+  for (const std::string arguments : {R"({"city": "北)", "null", "[1]", "Berlin"}) {
+    const std::string text = R"([{"role": "assistant", "tool_calls": [{"name": "f", "arguments": )" +
+                             json_line(ChatJson(arguments)) + "}]}]";
+    const auto read = parse_conversation(text, "chat.json");
+    EXPECT_EQ(read.messages[0].tool_calls, (std::vector<ToolCall>{{.name = "f", .arguments = arguments}}));
+    EXPECT_NE(rendered_messages(read.messages).find(json_line(ChatJson(arguments))), std::string::npos) << arguments;
+    EXPECT_EQ(parse_conversation(conversation_json(read), "chat.json").messages, read.messages);
+    const MarkedText prompt = render_prompt(ChatTemplate::of_family(Family::v3, {}), {}, read.messages, false);
+    EXPECT_NE(prompt.bytes.find(R"({"name": "f", "arguments": )" + arguments + "}"), std::string::npos) << prompt.bytes;
+  }
+}
+
+TEST(MessageJson, ARefusalIsTheContentOfAnAnswerWithoutOne) {
+  const auto read = parse_conversation(R"([{"role": "assistant", "content": null, "refusal": "no"},
+                                           {"role": "assistant", "content": "b", "refusal": null}])",
+                                       "chat.json");
+  EXPECT_EQ(read.messages[0].content, "no");
+  EXPECT_EQ(read.messages[1].content, "b");
+}
+
 TEST(MessageJson, ReadsKeysThatHaveNothing) {
   const auto read = parse_conversation(
       R"([{"role": "user", "content": "a", "images": []},
@@ -218,8 +249,9 @@ TEST(MessageJson, ErrorsNameTheInvalidMessage) {
              {"role": "user", "content": ""}, {"role": "tool", "content": ""}])",
          "messages[3], of the tool");
   expect(R"([{"role": "assistant", "tool_calls": {}}])", "expected a list of calls");
-  expect(R"([{"role": "assistant", "tool_calls": [{"name": "f", "arguments": "[1]"}]}])", "tool_calls[0].arguments");
-  expect(R"([{"role": "assistant", "tool_calls": [{"name": "f", "arguments": 1}]}])", "expected a JSON object");
+  expect(R"([{"role": "assistant", "tool_calls": [{"name": "f", "arguments": 1}]}])",
+         "tool_calls[0].arguments is 1, expected a JSON object, or its text");
+  expect(R"([{"role": "assistant", "content": "a", "refusal": "b"}])", "messages[0].refusal is \"b\", expected none");
   expect(R"([{"role": "assistant", "tool_calls": [{"function": {"name": 1}}]}])", "function.name is");
   expect(std::string(100'000, '['), "nested too deeply");
 }
@@ -247,13 +279,6 @@ TEST(MessageJson, ErrorsNameTheInvalidTool) {
   expect(R"([{"function": {"name": ""}}])", "name is empty");
   expect(R"([{"name": "f", "parameters": []}])", "JSON schema");
   expect(R"([{"name": "f", "description": 1}])", "description is");
-}
-
-// The messages as a chat template sees them, as JSON.
-std::string rendered_messages(const std::vector<Message>& messages) {
-  jinja::Dict variables;
-  variables.set("messages", template_messages(messages));
-  return JinjaTemplate("{{ messages|tojson }}", "test").render(variables, 0);
 }
 
 TEST(MessageJson, TemplatesSeeArgumentsAsObjectsAndVerbatimTextsAsTheContent) {

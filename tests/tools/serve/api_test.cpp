@@ -550,7 +550,15 @@ TEST_F(ApiTest, KeepsTheArgumentsOfAForcedCallThatIsCutOff) {
     } else if (cut["reason"] == "tool_calls") {
       EXPECT_EQ(Json::parse(arguments).size(), 1u);
     }
-    found.insert(arguments);
+    if (found.insert(arguments).second) {
+      const Json called{{"id", "1"}, {"type", "function"}, {"function", cut["calls"][0]}};
+      const auto next = chat({{"messages",
+                               {from_user,
+                                {{"role", "assistant"}, {"content", nullptr}, {"tool_calls", {called}}},
+                                {{"role", "tool"}, {"tool_call_id", "1"}, {"content", "Error: invalid JSON"}}}},
+                              {"max_tokens", 1}});
+      EXPECT_EQ(next->status(), 200) << next->body();
+    }
   }
   EXPECT_GT(found.size(), 2u);
 }
@@ -1018,9 +1026,15 @@ TEST_F(ApiTest, AResponseCallsFunctionsAndKeepsToAFormat) {
     const Json cut_response = stream ? typed_events(cut->body()).back()["response"] : cut->json();
     EXPECT_EQ(cut_response["status"], "incomplete");
     EXPECT_EQ(cut_response["output"][0]["status"], "incomplete") << cut->body();
-    const Json result{{"type", "function_call_output"}, {"call_id", call["call_id"]}, {"output", "晴"}};
-    const Json next{{"input", {result}}, {"previous_response_id", response["id"]}, {"tools", {tool}}};
-    EXPECT_EQ(post_and_wait("/v1/responses", next)->status(), 200) << post_and_wait("/v1/responses", next)->body();
+    for (const Json& called : {response, cut_response}) {
+      const Json& id = called["output"][0]["call_id"];
+      const Json result{{"type", "function_call_output"}, {"call_id", id}, {"output", "晴"}};
+      const auto next = post_and_wait("/v1/responses",
+                                      {{"input", {result}}, {"previous_response_id", called["id"]}, {"tools", {tool}}});
+      EXPECT_EQ(next->status(), 200) << next->body();
+      const auto again = post_and_wait("/v1/responses", {{"input", {from_user, called["output"][0], result}}});
+      EXPECT_EQ(again->status(), 200) << again->body();
+    }
   }
   const Json format{{"type", "json_schema"}, {"name", "n"}, {"strict", true}, {"schema", {{"const", 7}}}};
   const Json number = post_and_wait("/v1/responses", {{"input", "a"}, {"text", {{"format", format}}}})->json();
@@ -3447,6 +3461,7 @@ TEST_F(ApiTest, TakesEveryFormOfAnOllamaRequest) {
   pictured["images"] = nullptr;
   Json thoughtless{{"role", "assistant"}, {"content", "b"}, {"thinking", ""}};
   ask("/api/chat", {{"messages", {pictured, called, result, user}}});
+  ask("/api/chat", {{"messages", {user, {{"role", "user"}}, {{"role", "system"}, {"content", nullptr}}}}});
   EXPECT_EQ(ask("/api/chat", {{"messages", {user, thoughtless}}})["message"]["role"], "assistant") << "is continued";
   for (const Json& format : {Json(""), Json("json"), Json{{"const", 7}}}) {
     ask("/api/chat", {{"messages", {user}}, {"format", format}});
@@ -3492,6 +3507,8 @@ TEST_F(ApiTest, RejectsMessagesThatOllamaCannotMean) {
   for (int i = 0; i < 100; ++i) many["f" + std::to_string(i)] = 1;
   EXPECT_NE(error_about(Json::array({many})).find("message 1 has 102 fields"), std::string::npos);
   EXPECT_NE(error_about(Json::array({1})).find("message 1 is "), std::string::npos);
+  EXPECT_NE(error_about(Json::array({{{"role", "user"}, {"content", "a"}, {"images", {"aa"}}}})).find("text only"),
+            std::string::npos);
   const Json user{{"role", "user"}, {"content", "a"}};
   for (const char* const calls : {"1", "[1]", R"([{"function": 1}])", "[{}]"}) {
     EXPECT_FALSE(
