@@ -74,24 +74,19 @@ inline Int8Row head_of(const Int8Line* row) {
 }
 
 void round_row(const float* x, std::size_t n, Int8Line* out) noexcept {
-  // Two of each, as one would wait for itself.
-  Floats most[2] = {Floats(0.0f), Floats(0.0f)}, nothing[2] = {Floats(0.0f), Floats(0.0f)};
+  Floats most(0.0f), nothing(0.0f);
   for_each_mixed(x, n, 0, [&](std::size_t, const float* mixed, std::size_t size) {
-    const auto look_at = [&](std::size_t i, std::size_t chain) {
+    for (std::size_t i = 0; i < size; i += lanes) {
       const Floats values = load(mixed + i);
-      most[chain] = xsimd::max(most[chain], xsimd::abs(values));
-      nothing[chain] = fma(values, Floats(0.0f), nothing[chain]);  // NaN if a value is not finite
-    };
-    for (std::size_t i = 0; i < size; i += 2 * lanes) {
-      look_at(i, 0);
-      if (size > lanes) look_at(i + lanes, 1);
+      most = xsimd::max(most, xsimd::abs(values));
+      nothing = fma(values, Floats(0.0f), nothing);  // NaN if a value is not finite
     }
   });
-  const float largest_value = largest_of(xsimd::max(most[0], most[1]));
+  const float largest_value = largest_of(most);
   const bool tiny = largest_value < 1e-30f;
   const Floats by(tiny ? 0.0f : 127.0f / largest_value);
   Int8Row head{};
-  head.scale = (tiny ? 0.0f : largest_value / 127.0f) + sum_of(nothing[0] + nothing[1]);
+  head.scale = (tiny ? 0.0f : largest_value / 127.0f) + sum_of(nothing);
   auto* const values = reinterpret_cast<std::int8_t*>(out + 1);
   if (n % line_cols != 0) out[tile_count(n)] = {};
   for_each_mixed(x, n, 0, [&](std::size_t first, const float* mixed, std::size_t size) {
@@ -99,9 +94,9 @@ void round_row(const float* x, std::size_t n, Int8Line* out) noexcept {
       Column scaled = load_column(mixed + i);
       for (Floats& part : scaled.part) part = part * by;
       store_int8(scaled, values + first + i);
+      head.sum += sum_of_half(values + first + i);
     }
   });
-  head.sum = sum_of(values, tile_count(n) * line_cols);
   std::memcpy(out, &head, sizeof head);
 }
 

@@ -11,21 +11,14 @@
 namespace minimind::kernels {
 namespace {
 
-// The sum of n values, a multiple of 16.
-inline std::int32_t sum_of(const std::int8_t* values, std::size_t n) {
+inline std::int16_t sum_of_half(const std::int8_t* quants) {
 #if defined(__SSE2__)
   // psadbw adds unsigned bytes, so each byte gets a bias of 128.
-  constexpr int bias = 128;
-  __m128i sums = _mm_setzero_si128();
-  for (std::size_t i = 0; i < n; i += 16) {
-    const __m128i at = _mm_loadu_si128(reinterpret_cast<const __m128i*>(values + i));
-    sums = _mm_add_epi32(sums, _mm_sad_epu8(_mm_xor_si128(at, _mm_set1_epi8(-bias)), _mm_setzero_si128()));
-  }
-  return _mm_cvtsi128_si32(sums) + _mm_cvtsi128_si32(_mm_unpackhi_epi64(sums, sums)) - bias * static_cast<int>(n);
+  const __m128i biased = _mm_xor_si128(_mm_loadu_si128(reinterpret_cast<const __m128i*>(quants)), _mm_set1_epi8(-128));
+  const __m128i sums = _mm_sad_epu8(biased, _mm_setzero_si128());
+  return static_cast<std::int16_t>(_mm_cvtsi128_si32(sums) + _mm_extract_epi16(sums, 4) - 128 * 16);
 #elif defined(__aarch64__)
-  std::int32_t sum = 0;
-  for (std::size_t i = 0; i < n; i += 16) sum += vaddlvq_s8(vld1q_s8(values + i));
-  return sum;
+  return vaddlvq_s8(vld1q_s8(quants));
 #endif
 }
 
@@ -70,8 +63,8 @@ inline ActivationBlock rounded(const Column (&halves)[2]) {
     for (std::size_t p = 0; p < parts; ++p) scaled.part[p] = halves[i].part[p] * by;
     store_int8(scaled, out.quant + i * panel_rows);
   }
-  out.low_sum = static_cast<std::int16_t>(sum_of(out.quant, panel_rows));
-  out.sum = static_cast<std::int16_t>(out.low_sum + sum_of(out.quant + panel_rows, panel_rows));
+  out.low_sum = sum_of_half(out.quant);
+  out.sum = static_cast<std::int16_t>(out.low_sum + sum_of_half(out.quant + block_cols / 2));
   out.scaled_sum = out.scale * static_cast<float>(out.sum);
   return out;
 }
