@@ -30,7 +30,7 @@ constexpr std::string_view name_of(Role role) {
 struct ToolCall {
   std::string id{};    // "call_1", "call_2", ... within a conversation, or from a file; may be empty
   std::string name{};  // of the function
-  // A JSON object as text; or whatever a model wrote that was interrupted or made a mistake, as a file has it.
+  // A JSON object as text. In a history also what a model wrote of one that was cut off or is a mistake.
   std::string arguments{};
 
   bool operator==(const ToolCall&) const = default;

@@ -42,9 +42,9 @@ ToolCall read_call(const ChatJson& value, const std::string& where) {
   ToolCall call{.id = outer.text("id").value_or(""), .name = fields.required_text("name"), .arguments = "{}"};
   const ChatJson* const arguments = fields.find("arguments");
   if (!arguments) return call;
-  if (!arguments->is_string() && !arguments->is_object()) fields.fail("arguments", "a JSON object, or its text");
+  if (!arguments->is_string() && !arguments->is_object()) fields.fail("arguments", "a JSON object, or text");
   call.arguments = arguments->is_string() ? arguments->get<std::string>() : json_line(*arguments);
-  if (call.arguments.empty()) call.arguments = "{}";  // as some servers write none
+  if (trimmed(call.arguments).empty()) call.arguments = "{}";  // as some servers write none
   return call;
 }
 
@@ -72,6 +72,11 @@ std::string read_part(const ChatFields& part, bool answers) {
 // Returns a content that is a string, or a list of parts, whose texts become lines.
 std::optional<std::string> read_content(const ChatFields& fields, bool answers) {
   const ChatJson* const content = fields.find("content");
+  const std::string refusal = fields.text("refusal").value_or("");  // what OpenAI's models say instead
+  if (!refusal.empty()) {
+    if (content && !content->empty() && *content != "") fields.fail("refusal", "none beside content");
+    return refusal;
+  }
   if (!content || !content->is_array()) return fields.text("content");
   std::string joined;
   std::size_t index = 0;
@@ -140,10 +145,7 @@ Message read_message(const ChatJson& value, bool exact, const std::string& where
     if (!message.tool_calls.empty()) fields.fail("function_call", "none beside tool_calls");
     message.tool_calls.push_back(read_call(*call, where + ".function_call"));
   }
-  auto content = read_content(fields, answers);
-  const std::string refusal = fields.text("refusal").value_or("");  // what OpenAI's models say instead
-  if (!refusal.empty() && !content.value_or("").empty()) fields.fail("refusal", "none beside content");
-  if (!refusal.empty()) content = refusal;
+  const auto content = read_content(fields, answers);
   if (!content && !answers) fields.required_text("content");  // an answer may have calls or thoughts alone
   message.content = content.value_or("");
   return message;
@@ -207,6 +209,7 @@ std::vector<Message> read_messages(const ChatJson& list, bool exact, const std::
 }
 
 ChatJson arguments_json(const std::string& arguments) {
+  if (!trimmed(arguments).ends_with('}')) return arguments;  // as of most calls that were cut off: no parser is needed
   try {
     ChatJson json = parse_chat_json(arguments, "the arguments of a call", LargeIntegers::rounded);
     if (json.is_object()) return json;

@@ -27,10 +27,10 @@ struct SavedConversation {
 // list of messages, or what the chat page exports. Messages are those of OpenAI's chat completions: role, content (a
 // string, a list of texts, or null in an answer), name, reasoning_content, tool_calls and tool_call_id; or, as before
 // there were tools, function_call and the role function. Results may have Swarm's tool_name for name, and answers its
-// sender, without effect. Arguments of calls are a JSON object or its text, which may be empty for none. A message and
-// its texts may have cache_control, and a text of an answer may be a refusal. Other keys may be null, [] or {}. Any
-// other key throws Error, which starts with `source` and names the message. An invalid order throws Error too, see
-// check_order(), and so do more than max_messages.
+// sender, without effect. Arguments of calls are a JSON object or text, which may be empty for none. A message and its
+// texts may have cache_control. A text of an answer may be a refusal, and `refusal` may stand for its content. Other
+// keys may be null, [] or {}. Any other key throws Error, which starts with `source` and names the message. An invalid
+// order throws Error too, see check_order(), and so do more than max_messages.
 SavedConversation parse_conversation(std::string_view json, const std::string& source);
 
 // Writes the conversation as indented JSON with a line feed at the end. Arguments are strings, as in OpenAI's format.
@@ -46,7 +46,7 @@ std::string parse_tools(std::string_view json, const std::string& source);
 // result by itself. An answer may come first, such as the greeting of a character.
 void check_order(const std::vector<Message>& messages, const std::string& source);
 
-// Returns the arguments of a call as an object, or as text if they are none.
+// Returns the arguments of a call as an object, or as the text itself if that is no JSON object.
 ChatJson arguments_json(const std::string& arguments);
 
 // Returns the chat template's input for the messages: reasoning_content next to the content. A verbatim text replaces

@@ -99,7 +99,7 @@ inline void load_tile(const char* from, std::size_t stride) {
 template <class Kind>
 class TileProduct {
  public:
-  static void multiply(const typename Kind::Product& m) { TileProduct(m).multiply(); }
+  static void multiply(const typename Kind::Product& m) { TileProduct(m).multiply_panels(); }
 
  private:
   static constexpr std::size_t tile_bytes = tile_rows * tile_line;
@@ -109,7 +109,7 @@ class TileProduct {
 
   explicit TileProduct(const typename Kind::Product& m) : m_(m), of_(Kind::operands_of(m)) {}
 
-  void multiply() {
+  void multiply_panels() {
     std::size_t panel = m_.first_panel;
     configure_sums(smaller(m_.tokens, tile_rows));
     if (m_.tokens <= tile_rows) {
@@ -196,9 +196,11 @@ class TileProduct {
     }
     write_rest();
     _tile_stored(0, sums_[0], tile_line);
-    _tile_stored(1, sums_[1], tile_line);
     _tile_stored(2, sums_[2], tile_line);
-    _tile_stored(3, sums_[3], tile_line);
+    if constexpr (panels > 1) {
+      _tile_stored(1, sums_[1], tile_line);
+      _tile_stored(3, sums_[3], tile_line);
+    }
     written_ = {panel, panels, {token, other_token}, 0, 2 * panels * tile_rows};
   }
 
@@ -224,7 +226,8 @@ class TileProduct {
   }
 
   [[gnu::always_inline]] void write_next() {
-    const std::size_t tile = written_.next / tile_rows * (3 - written_.panels), row = written_.next % tile_rows;
+    const std::size_t nth = written_.next / tile_rows, row = written_.next % tile_rows;
+    const std::size_t tile = written_.panels == 1 ? 2 * nth : nth;
     Kind::write(m_, written_.panel + tile % 2, written_.token[tile / 2] + row, rows_at_once, sums_[tile] + row);
     written_.next += rows_at_once;
   }
@@ -235,8 +238,8 @@ class TileProduct {
 
   const typename Kind::Product& m_;
   const TileOperands of_;
-  // Of multiply_many(): the sums of tiles 0 to 3, with even panels in even ones. They are written to y while the next
-  // are computed, which wait for the stores otherwise.
+  // Of tiles 0 to 3. Those of multiply_many() are written to y while the next are computed, which would wait for it
+  // otherwise: 0 and 2 are of the first of two panels, 1 and 3 of the second; 2 and 3 are of the other tokens.
   alignas(64) typename Kind::Sum sums_[4][tile_rows][panel_rows];
   struct {
     std::size_t panel, panels;

@@ -102,7 +102,7 @@ ChatJson openai_message(const ChatJson& message, std::size_t number) {
       result[key] = value;
     }
   }
-  if (result.value("content", ChatJson()).is_null()) result["content"] = "";  // as Ollama, and its client omits it
+  if (ChatJson& content = result["content"]; content.is_null()) content = "";  // Ollama's client omits what is none
   const auto calls = result.find("tool_calls");
   if (calls == result.end() || !calls->is_array()) return result;
   for (ChatJson& call : *calls) {

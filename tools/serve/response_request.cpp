@@ -106,6 +106,7 @@ class InputReader {
   std::string thought_;  // of the answer that follows
 };
 
+// Whether an item of the input is the result of the call.
 bool has_result_of(const ChatJson& input, const ChatJson& call) {
   return input.is_array() && std::ranges::any_of(input, [&](const ChatJson& item) {
            return text_or_empty(item, "type") == "function_call_output" &&
@@ -122,9 +123,10 @@ ChatJson items_before(const BodyFields& body, const ResponseStore& store) {
   if (stored->bytes() > most_brief_bytes) begin_long_work();
   ChatJson items = parse_chat_json(stored->input, "the stored input");
   const ChatJson response = parse_chat_json(stored->response, "the stored response");
+  const ChatJson& input = body.must_have("input", "a string or a list of items");
   for (const ChatJson& item : response["output"]) {
     const bool is_cut = item["type"] == "function_call" && item["status"] != "completed";
-    if (!is_cut || has_result_of(body.must_have("input", "a string or a list of items"), item)) items.push_back(item);
+    if (!is_cut || has_result_of(input, item)) items.push_back(item);
   }
   return items;
 }

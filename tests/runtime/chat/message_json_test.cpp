@@ -250,7 +250,9 @@ TEST(MessageJson, ErrorsNameTheInvalidMessage) {
          "messages[3], of the tool");
   expect(R"([{"role": "assistant", "tool_calls": {}}])", "expected a list of calls");
   expect(R"([{"role": "assistant", "tool_calls": [{"name": "f", "arguments": 1}]}])",
-         "tool_calls[0].arguments is 1, expected a JSON object, or its text");
+         "tool_calls[0].arguments is 1, expected a JSON object, or text");
+  expect(R"([{"role": "assistant", "tool_calls": [{"name": "f", "arguments": [1]}]}])",
+         "expected a JSON object, or text");
   expect(R"([{"role": "assistant", "content": "a", "refusal": "b"}])", "messages[0].refusal is \"b\", expected none");
   expect(R"([{"role": "assistant", "tool_calls": [{"function": {"name": 1}}]}])", "function.name is");
   expect(std::string(100'000, '['), "nested too deeply");

@@ -1441,6 +1441,18 @@ TEST_F(ApiTest, AResponseGoesOnAfterACallThatWasCut) {
   EXPECT_EQ(cut["output"].back()["status"], "incomplete") << cut;
   const auto next = post_and_wait("/v1/responses", {{"input", "b"}, {"previous_response_id", cut["id"]}});
   EXPECT_EQ(next->status(), 200) << next->body();
+  const auto calls_before = [&](FakeAnswer& answer) {
+    EXPECT_EQ(answer.status(), 200) << answer.body();
+    const auto items = get("/v1/responses/" + answer.json()["id"].get<std::string>() + "/input_items");
+    EXPECT_TRUE(items->wait());
+    const Json list = items->json()["data"];
+    return std::ranges::count_if(list, [](const Json& item) { return item["type"] == "function_call"; });
+  };
+  EXPECT_EQ(calls_before(*next), 0);
+  const Json result{
+      {"type", "function_call_output"}, {"call_id", cut["output"].back()["call_id"]}, {"output", "Error: invalid"}};
+  EXPECT_EQ(calls_before(*post_and_wait("/v1/responses", {{"input", {result}}, {"previous_response_id", cut["id"]}})),
+            1);
 }
 
 // The limit ended the text after a call, before it could have made another.
