@@ -192,7 +192,7 @@ class TileProduct {
       load_tile<5, reuses_weights>(other_x, x_stride);
       Kind::template add<2, 5>();
       if constexpr (panels > 1) Kind::template add<3, 5>();
-      if (written_.next < written_.end) write_next();
+      if (has_unwritten()) write_next();
     }
     write_rest();
     _tile_stored(0, sums_[0], tile_line);
@@ -201,7 +201,7 @@ class TileProduct {
       _tile_stored(1, sums_[1], tile_line);
       _tile_stored(3, sums_[3], tile_line);
     }
-    written_ = {panel, panels, {token, other_token}, 0, 2 * panels * tile_rows};
+    unwritten_ = {panel, panels, {token, other_token}, 0};
   }
 
   // The last tiles end at the last token. They repeat tokens of those before, which gives the same bits.
@@ -225,15 +225,17 @@ class TileProduct {
     }
   }
 
+  bool has_unwritten() const { return unwritten_.next < 2 * unwritten_.panels * tile_rows; }
+
   [[gnu::always_inline]] void write_next() {
-    const std::size_t nth = written_.next / tile_rows, row = written_.next % tile_rows;
-    const std::size_t tile = written_.panels == 1 ? 2 * nth : nth;
-    Kind::write(m_, written_.panel + tile % 2, written_.token[tile / 2] + row, rows_at_once, sums_[tile] + row);
-    written_.next += rows_at_once;
+    const std::size_t nth = unwritten_.next / tile_rows, row = unwritten_.next % tile_rows;
+    const std::size_t tile = unwritten_.panels == 1 ? 2 * nth : nth;
+    Kind::write(m_, unwritten_.panel + tile % 2, unwritten_.token[tile / 2] + row, rows_at_once, sums_[tile] + row);
+    unwritten_.next += rows_at_once;
   }
 
   void write_rest() {
-    while (written_.next < written_.end) write_next();
+    while (has_unwritten()) write_next();
   }
 
   const typename Kind::Product& m_;
@@ -244,8 +246,8 @@ class TileProduct {
   struct {
     std::size_t panel, panels;
     std::size_t token[2];
-    std::size_t next, end;  // rows of sums
-  } written_{};
+    std::size_t next;  // row of the sums
+  } unwritten_{};
 };
 
 }  // namespace

@@ -123,10 +123,10 @@ ChatJson items_before(const BodyFields& body, const ResponseStore& store) {
   if (stored->bytes() > most_brief_bytes) begin_long_work();
   ChatJson items = parse_chat_json(stored->input, "the stored input");
   const ChatJson response = parse_chat_json(stored->response, "the stored response");
-  const ChatJson& input = body.must_have("input", "a string or a list of items");
+  const ChatJson* const input = body.find("input");  // read_input() checks it
   for (const ChatJson& item : response["output"]) {
     const bool is_cut = item["type"] == "function_call" && item["status"] != "completed";
-    if (!is_cut || has_result_of(input, item)) items.push_back(item);
+    if (!is_cut || (input && has_result_of(*input, item))) items.push_back(item);
   }
   return items;
 }
